@@ -361,7 +361,7 @@ final class ControlledRun {
         }
         #expect(
             try check(#"{ "listen": "0.0.0.0:80" }"#).contains(
-                "can be reached from other machines, so it needs a token"))
+                "can be reached from other machines, so it needs a token or users"))
         #expect(try check(#"{ "lsiten": "127.0.0.1:80" }"#).contains("Did you mean 'listen'?"))
         let secret = try check(#"{ "token": "short-secret" }"#)
         #expect(secret.contains("'token' must be 16 to 256") && !secret.contains("short-secret"))

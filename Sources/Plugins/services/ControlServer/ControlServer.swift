@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameNetwork
 import FrameSupport
 import Glibc
+import ServerAccess
 
 /// Shows a running chain to people and programs, and lets them change it: an HTTP API with metrics, events and
 /// pictures.
@@ -38,16 +40,37 @@ final class ControlServer: Service {
         }
     }
 
-    /// [control thread] Reads the token's file once, so that its faults are known before the run.
+    /// [control thread] Reads the files of token, users, certificate and key once, so that their faults are known before
+    /// the run.
     func check(folder: String) throws {
-        if let file = options.tokenFile { _ = try AccessToken.read(file, folder: folder) }
+        _ = try desk(folder)
+        _ = try tls(folder)
+    }
+
+    private func desk(_ folder: String) throws -> LoginDesk {
+        let token =
+            try options.tokenFile.map { try AccessToken.read($0, folder: folder) }
+            ?? options.token.flatMap { AccessToken($0) }
+        let users = try options.users.map { users in
+            try UserList.read(users) { AccessToken.path($0, folder: folder) }
+        }
+        return LoginDesk(token: token, seesOriginals: options.tokenSeesOriginals, users: users)
+    }
+
+    private func tls(_ folder: String) throws -> NIOSSLContext? {
+        guard let certificate = options.certificate, let key = options.key else { return nil }
+        return try ServerCertificate.context(
+            certificate: AccessToken.path(certificate, folder: folder), key: AccessToken.path(key, folder: folder))
     }
 
     /// What is on its way to clients, the events that are kept for them, and the inbox for access units.
     var ownBytes: Int { AnswerMemory.usual + EventRing.mostBytes + UnitFanOut.inboxBytes }
 
     func readsFiles(folder: String) -> [String] {
-        options.tokenFile.map { [AccessToken.path($0, folder: folder)] } ?? []
+        let users = options.users.flatMap { $0.hasPrefix("env:") ? nil : $0 }
+        return [options.tokenFile, users, options.certificate, options.key].compactMap { $0 }.map {
+            AccessToken.path($0, folder: folder)
+        }
     }
 
     /// [control thread] Listens from here on.
@@ -57,9 +80,8 @@ final class ControlServer: Service {
                 .broken, place: "listen",
                 what: "'\(options.listen)' is not an address with a port, and was not refused before the start")
         }
-        let token =
-            try options.tokenFile.map { try AccessToken.read($0, folder: control.folder) }
-            ?? options.token.flatMap { AccessToken($0) }
+        let desk = try desk(control.folder)
+        let tls = try tls(control.folder)
         let memory = AnswerMemory()
         let pictures = PictureRequests(control, memory)
         let units = try UnitFanOut(control, memory)
@@ -71,13 +93,15 @@ final class ControlServer: Service {
         var made: ControlAPI?
         do {
             let ends = [
-                try Self.start("control/events") { Self.relay(subscription, control, rates, to: ring) },
+                try Self.start("control/events") { Self.relay(subscription, control, rates, desk, to: ring) },
                 try Self.start("control/pictures") { pictures.run() },
                 try Self.start("control/units") { units.run() },
             ]
-            let server = try HTTPServer(address) { port in
+            let server = try HTTPServer(address, tls: tls) { port in
                 let api = ControlAPI(
-                    control: control, gate: Gate(address: address, port: port, hosts: options.hosts, token: token),
+                    control: control,
+                    gate: Gate(
+                        address: address, port: port, hosts: options.hosts, isSecure: tls != nil, desk: desk),
                     pictures: pictures, units: units, events: ring, rates: rates)
                 made = api
                 return api
@@ -89,18 +113,33 @@ final class ControlServer: Service {
                     relay: { Self.relayOnce(subscription, control, to: ring) },
                     ends: ends)
             }
-            var shown = address
-            shown.port = server.port
-            let url = "http://\(shown.authority)/"
-            control.post(
-                "control-listening", level: .info, text: "The control server listens at \(url).",
-                details: ["url": .string(url), "port": .number(server.port), "needsToken": .bool(token != nil)])
+            announce(address, server.port, desk, control)
         } catch {
             ring.close()
             pictures.close()
             units.close()
             throw error
         }
+    }
+
+    private func announce(_ address: ListenAddress, _ port: Int, _ desk: LoginDesk, _ control: any RunControl) {
+        var shown = address
+        shown.port = port
+        let isSecure = options.certificate != nil
+        let url = "\(isSecure ? "https" : "http")://\(shown.authority)/"
+        var details: [(key: String, value: JSONNode)] = [
+            ("url", .string(url)), ("port", .number(port)), ("needsToken", .bool(desk.hasToken)),
+        ]
+        if desk.hasUsers { details.append(("hasUsers", .bool(true))) }
+        control.post(
+            "control-listening", level: .info, text: "The control server listens at \(url).",
+            details: .object(details))
+        guard desk.hasUsers, !isSecure, !address.isLoopback else { return }
+        control.post(
+            "control-unencrypted", level: .warning,
+            text:
+                "The control server listens at \(url) without TLS: passwords and pictures travel unencrypted. Set 'certificate' and 'key' of 'control', or listen on 127.0.0.1 behind a proxy with TLS.",
+            details: ["url": .string(url)])
     }
 
     /// Starts a thread. What it returns is raised at the thread's end.
@@ -121,13 +160,27 @@ final class ControlServer: Service {
 
     /// [service thread] Puts the run's events into the ring, and keeps the rates up to date, until the ring is closed.
     private static func relay(
-        _ subscription: EventSubscription, _ control: any RunControl, _ rates: RateWatch, to ring: EventRing
+        _ subscription: EventSubscription, _ control: any RunControl, _ rates: RateWatch, _ desk: LoginDesk,
+        to ring: EventRing
     ) {
         while !ring.isClosed {
             if subscription.wait(seconds: 0.2) { relayOnce(subscription, control, to: ring) }
             ring.tick(MonotonicTime.now())
             rates.tick()
+            for news in desk.takeNews() { report(news, control) }
         }
+    }
+
+    private static func report(_ news: LoginTries.News, _ control: any RunControl) {
+        let tries = news.count == 1 ? "A login was" : "\(news.count) logins were"
+        control.post(
+            "login-failed", level: .warning,
+            text: "\(tries) refused at the control server, from \(news.address.text): a wrong password or token.",
+            details: .object(
+                [
+                    ("address", .string(news.address.text)), ("failures", .number(news.count)),
+                    ("failuresInAll", .number(news.total)),
+                ] + (news.name.map { [("name", .string($0))] } ?? [])))
     }
 
     /// Puts the run's newest events into the ring.

@@ -7,8 +7,8 @@ import PackageDescription
 /// The files of the page. PageFiles.swift names each one too.
 let pageFiles = [
     "announce.js", "api.js", "dialogs.js", "dom.js", "events.js", "feed.js", "forms.js", "graph.js", "h264.js",
-    "h265.js", "icon.svg", "index.html", "layout.js", "list.js", "live.js", "main.js", "model.js", "page.css",
-    "previews.js", "reason.js", "snapshot.js", "stage.js", "video.js", "words.js",
+    "h265.js", "icon.svg", "index.html", "layout.js", "list.js", "live.js", "main.js", "model.js",
+    "page.css", "previews.js", "reason.js", "snapshot.js", "stage.js", "video.js", "words.js",
 ]
 
 /// With FRAMEHOST_TESTABLE, as `make test` builds: the optimised modules let tests import what is internal in them.
@@ -22,6 +22,7 @@ let package = Package(
     dependencies: [
         .package(path: "../../../Core"), .package(path: "../../support/CodedVideo"),
         .package(path: "../../support/Network"), .package(path: "../../support/Rates"),
+        .package(path: "../../support/ServerAccess"),
     ],
     targets: [
         .target(
@@ -31,6 +32,7 @@ let package = Package(
                 .product(name: "CodedVideo", package: "CodedVideo"),
                 .product(name: "FrameCore", package: "Core"),
                 .product(name: "FrameNetwork", package: "Network"), .product(name: "Rates", package: "Rates"),
+                .product(name: "ServerAccess", package: "ServerAccess"),
             ],
             path: ".",
             exclude: ["README.md", "Page"],

@@ -22,6 +22,10 @@ final class FakeRun: RunControl {
             #"{"control":{"listen":"127.0.0.1:0"},"stages":[{"id":"cam","use":"test-source"},{"id":"text","use":"text"}]}"#
         )
         var metrics = FakeRun.node(FakeRun.metricsText)
+        /// Stages whose pictures are original.
+        var originals: Set<String> = []
+        /// Names of commands that need the right `originals`.
+        var originalCommands: Set<String> = []
         /// What is posted by the service.
         var posted: [String] = []
         /// Gives a picture of these stages at once.
@@ -151,6 +155,12 @@ final class FakeRun: RunControl {
         state.withLock { $0.isBehindGap = areTaken.contains(false) }
     }
 
+    func showsOriginals(_ stage: String) -> Bool { state.withLock { $0.originals.contains(stage) } }
+
+    func needsOriginals(_ command: JSONNode) -> Bool {
+        state.withLock { $0.originalCommands.contains(command["command"]?.asString ?? "set") }
+    }
+
     func encode(_ picture: StagePicture, as form: PictureForm) throws -> [UInt8] {
         let padding = state.withLock { state in
             state.encoded.append(form)
@@ -178,13 +188,15 @@ final class FakeRun: RunControl {
 extension ControlAPI {
     /// An API over a fake run, without its threads.
     static func over(
-        _ run: FakeRun, listen: String = "127.0.0.1:8080", hosts: [String] = [], token: String? = nil
+        _ run: FakeRun, listen: String = "127.0.0.1:8080", hosts: [String] = [], token: String? = nil,
+        desk: LoginDesk? = nil
     ) -> ControlAPI {
         let address = ListenAddress(listen)!
         return ControlAPI(
             control: run,
             gate: Gate(
-                address: address, port: address.port, hosts: hosts, token: token.flatMap { AccessToken($0) }),
+                address: address, port: address.port, hosts: hosts,
+                desk: desk ?? LoginDesk(token: token.flatMap { AccessToken($0) })),
             pictures: PictureRequests(run), units: try! UnitFanOut(run), events: EventRing(run: "run"),
             rates: RateWatch(run))
     }
@@ -206,7 +218,38 @@ extension ControlAPI {
             if fields["content-type"] == nil { head.fields.append(("content-type", "application/json")) }
             head.fields.append(("content-length", "\(body.utf8.count)"))
         }
-        return Asked(await answer(head) { _ in Array((body ?? "").utf8) })
+        return Asked(await answer(head, judge(head)) { _ in Array((body ?? "").utf8) })
+    }
+
+    func answer(_ head: RequestHead, readBody: (_ most: Int) async throws -> [UInt8] = { _ in [] }) async -> Answer {
+        await answer(head, judge(head), readBody: readBody)
+    }
+}
+
+extension Gate {
+    init(address: ListenAddress, port: Int, hosts: [String], token: AccessToken?) {
+        self.init(address: address, port: port, hosts: hosts, desk: LoginDesk(token: token))
+    }
+
+    /// Why a request is refused; nil where it is allowed.
+    func refusal(of head: RequestHead, room: Room = .api) -> Refusal? {
+        if case .failure(let refusal) = judge(head, room: room) { refusal } else { nil }
+    }
+}
+
+extension PictureRequests {
+    /// For somebody who may see everything.
+    func next(
+        of stage: String, as form: PictureForm, isPreview: Bool = false, after delay: Int64 = 0, patience: Int64
+    ) async -> Outcome {
+        await next(of: stage, as: form, isPreview: isPreview, after: delay, patience: patience) { _, _ in nil }
+    }
+}
+
+extension UnitFanOut {
+    /// For somebody who may see everything.
+    func watch(_ stage: String, _ codec: Codec, give: @escaping Give) -> Int {
+        watch(stage, codec, permit: { _, _ in nil }, give: give)
     }
 }
 

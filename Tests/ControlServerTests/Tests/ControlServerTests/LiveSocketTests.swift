@@ -248,6 +248,50 @@ final class LiveClient {
         #expect(try client.next(1).text.hasPrefix(#"{"ended":8,"error":{"what":"no such stage""#))
     }
 
+    /// A change makes the stage bare; the viewer is told, gets nothing more, and may go on with another stage.
+    @Test func aPreviewEndsWhereItsStageBecomesBare() throws {
+        let running = try RunningServer()
+        let client = try LiveClient(running.port)
+        try client.say(#"{"open":1,"stage":"cam","width":64}"#)
+        _ = try client.next(2)
+        running.run.state.withLock { $0.originals = ["cam"] }
+        try client.say(#"{"shown":1,"number":1}"#)
+        var told: JSONNode?
+        while told == nil {
+            let frame = try #require(try client.next())
+            #expect(frame.opcode != 2, "a picture of a bare stage")
+            let node = FakeRun.node(frame.text)
+            if node["ended"]?.asInt == 1 { told = node }
+        }
+        #expect(told?["error"]?["code"]?.asString == "forbidden")
+        #expect(told?["error"]?["place"]?.asString == "cam")
+        try client.say(#"{"open":2,"stage":"h264","kind":"h264"}"#)
+        while running.run.state.withLock({ $0.watchers.isEmpty }) { usleep(1000) }
+    }
+
+    /// A session that ends ends its socket.
+    @Test func aSocketEndsWithItsSession() throws {
+        setenv("FRAMEHOST_SOCKET_USERS", "anna:watch:secret", 1)
+        defer { unsetenv("FRAMEHOST_SOCKET_USERS") }
+        let running = try RunningServer { $0.users = "env:FRAMEHOST_SOCKET_USERS" }
+        let (web, port) = (try running.connect(), running.port)
+        try web.ask("POST /api/v1/login", port: port, body: #"{"name":"anna","password":"secret"}"#)
+        let text = try web.answer()
+        let secret = String(text.components(separatedBy: #""session":""#).last?.prefix { $0 != "\"" } ?? "")
+        let hex = secret.utf8.map { String($0, radix: 16) }.joined()
+        let client = try LiveClient(
+            port, fields: LiveClient.handshake(port, "Sec-WebSocket-Protocol: framehost.v1, framehost.token.\(hex)"))
+        #expect(client.answer.hasPrefix("HTTP/1.1 101 "))
+        try web.ask("DELETE /api/v1/login", port: port, "Authorization: Bearer \(secret)")
+        _ = try web.receive { $0.contains("HTTP/1.1 204") }
+        var end: LiveClient.Frame?
+        while end == nil {
+            let frame = try #require(try client.next())
+            if frame.opcode == 8 { end = frame }
+        }
+        #expect(end?.code == 1008)
+    }
+
     @Test func encodesOnceForAllWhoLook() throws {
         let running = try RunningServer()
         running.run.state.withLock { $0.givers = [] }

@@ -148,12 +148,15 @@ private final class RunningUnits {
         let fault = Locked<FrameHostError?>(nil)
         let number = Locked(0)
 
+        let refusal = Locked<Refusal?>(nil)
+
         func take(_ news: UnitFanOut.News) {
             switch news {
             case .unit(let unit):
                 got.withLock { $0.append(unit.header.sequenceNumber) }
                 if unit.followsGap { gaps.withLock { $0.append(unit.header.sequenceNumber) } }
             case .failed(let error): fault.withLock { $0 = error }
+            case .refused(let why): refusal.withLock { $0 = why }
             }
         }
         var units: [UInt64] { got.withLock { $0 } }
@@ -170,9 +173,11 @@ private final class RunningUnits {
         thread.end.wait(milliseconds: 2000)
     }
 
-    func watch(_ stage: String = "h264", _ codec: Codec = .h264) -> Viewer {
+    func watch(_ stage: String = "h264", _ codec: Codec = .h264, as caller: Caller? = nil) -> Viewer {
         let viewer = Viewer()
-        let number = fanOut.watch(stage, codec) { viewer.take($0) }
+        let all: Permit = { _, _ in nil }
+        let permit = caller.map { ControlAPI.over(run).permit($0) } ?? all
+        let number = fanOut.watch(stage, codec, permit: permit) { viewer.take($0) }
         viewer.number.withLock { $0 = number }
         return viewer
     }
@@ -208,6 +213,57 @@ private final class RunningUnits {
         units.fanOut.unwatch("h264", viewer: viewers[1].number.withLock { $0 })
         try units.wait("watched no more") { units.watchers == 0 }
         #expect(units.asked == asked)
+    }
+
+    /// A change makes a stage bare that somebody watches, and another one covers it again.
+    @Test func whoMayNotSeeOriginalsGetsNoneOfThem() throws {
+        let units = try RunningUnits()
+        let (everybody, owner) = (
+            units.watch(as: .everybody),
+            units.watch(as: Caller(way: .password, name: "anna", rights: [.watch, .originals]))
+        )
+        try units.wait("asked") { units.asked >= 1 }
+        units.run.give(0, isKeyframe: true)
+        units.run.give(1, isKeyframe: false)
+        try units.wait("units") { everybody.units == [0, 1] && owner.units == [0, 1] }
+        units.run.state.withLock { $0.originals = ["h264"] }
+        units.run.give(2, isKeyframe: false)
+        units.run.give(3, isKeyframe: true)
+        try units.wait("who may, sees them") { owner.units == [0, 1, 2, 3] }
+        try units.wait("who may not, is told") { everybody.refusal.withLock { $0 }?.code == "forbidden" }
+        #expect(everybody.units == [0, 1])
+        let late = units.watch(as: .everybody)
+        try units.wait("who comes now, is told at once") { late.refusal.withLock { $0 }?.place == "h264" }
+        // What is kept, and what waits, is from before.
+        units.run.state.withLock { $0.originals = [] }
+        let next = units.watch(as: .everybody)
+        var number: UInt64 = 4
+        units.run.give(number, isKeyframe: false)
+        try units.wait("from a keyframe on that was made after that") {
+            number += 1
+            units.run.give(number, isKeyframe: true)
+            usleep(20_000)
+            return !next.units.isEmpty
+        }
+        #expect(next.units.first ?? 0 >= 5)
+        #expect(late.units.isEmpty && next.refusal.withLock { $0 } == nil)
+        try units.wait("who may, goes on") { owner.units.last == number }
+    }
+
+    /// The session of a viewer ends.
+    @Test func whoseLoginHasEndedGetsNothing() throws {
+        let units = try RunningUnits()
+        let lives = Locked(true)
+        var caller = Caller(way: .password, name: "anna", rights: .watch)
+        caller.isAlive = { lives.withLock { $0 } }
+        let viewer = units.watch(as: caller)
+        try units.wait("asked") { units.asked >= 1 }
+        units.run.give(0, isKeyframe: true)
+        try units.wait("a unit") { viewer.units == [0] }
+        lives.withLock { $0 = false }
+        units.run.give(1, isKeyframe: false)
+        try units.wait("told") { viewer.refusal.withLock { $0 }?.status == 401 }
+        #expect(viewer.units == [0])
     }
 
     @Test func whoJoinsSoonAfterAKeyframeBeginsThere() throws {

@@ -30,15 +30,20 @@ struct Answer: Sendable {
     }
 
     static func refused(_ refusal: Refusal) -> Answer {
+        var answer = json(["error": json(refusal)], status: refusal.status)
+        answer.fields += refusal.fields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        return answer
+    }
+
+    static func json(_ refusal: Refusal) -> JSONNode {
         var error: [(String, JSONNode)] = [
             ("what", .string(refusal.what)), ("place", .string(refusal.place)), ("remedy", .string(refusal.remedy)),
             ("code", .string(refusal.code)),
         ]
         if let reason = refusal.reason { error.append(("reason", .string(reason.rawValue))) }
         if refusal.reason == .noSuchKey { error.append(("option", .string(refusal.place))) }
-        var answer = json(["error": .object(error)], status: refusal.status)
-        answer.fields += refusal.fields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-        return answer
+        if !refusal.logins.isEmpty { error.append(("logins", .array(refusal.logins.map { .string($0) }))) }
+        return .object(error)
     }
 
     /// - Parameter subject: The stage that the path names. Where it does not exist, that is not a fault of the

@@ -4,14 +4,14 @@ import FrameCore
 
 extension ControlAPI {
     /// All routes, in the order of the OpenAPI document.
-    var routes: [Route] { ofServer + ofChain + ofStages + ofPictures }
+    var routes: [Route] { ofServer + ofLogins + ofChain + ofStages + ofPictures }
 
     // MARK: The server
 
     private var ofServer: [Route] {
         [
             Route(
-                method: .get, path: "/healthz", name: "getHealth",
+                method: .get, path: "/healthz", name: "getHealth", rights: .watch,
                 summary: "Whether the chain is healthy.",
                 answers: [
                     "200": OpenAPI.json("It is healthy.", "Health"),
@@ -26,7 +26,8 @@ extension ControlAPI {
                     ]), status: status.isHealthy ? 200 : 503)
             },
             Route(
-                method: .get, path: "/metrics", name: "getMetrics", summary: "Figures in the Prometheus text format.",
+                method: .get, path: "/metrics", name: "getMetrics", rights: .watch,
+                summary: "Figures in the Prometheus text format.",
                 answers: ["200": OpenAPI.text("Figures.", MetricsText.type)]
             ) { _ in
                 var text = MetricsText()
@@ -37,10 +38,10 @@ extension ControlAPI {
                 return Answer(200, MetricsText.type, .bytes(text.bytes))
             },
             Route(
-                method: .get, path: "/openapi.json", name: "getOpenAPI", summary: "This document.",
+                method: .get, path: "/openapi.json", name: "getOpenAPI", rights: .watch, summary: "This document.",
                 answers: ["200": OpenAPI.json("An OpenAPI document, version 3.1.", nil)]
             ) { _ in
-                .json(OpenAPI.document(routes, chain: control.chainName, needsToken: gate.token != nil))
+                .json(OpenAPI.document(routes, chain: control.chainName, desk: gate.desk))
             },
         ]
     }
@@ -50,34 +51,35 @@ extension ControlAPI {
     private var ofChain: [Route] {
         [
             Route(
-                method: .get, path: "/api/v1/status", name: "getStatus",
+                method: .get, path: "/api/v1/status", name: "getStatus", rights: .watch,
                 summary: "What the chain and its stages are doing.",
                 answers: ["200": OpenAPI.json("State and health.", "Status")]
             ) { _ in .json(control.namedStatus) },
             Route(
-                method: .get, path: "/api/v1/chain", name: "getChain",
+                method: .get, path: "/api/v1/chain", name: "getChain", rights: .watch,
                 summary: "The running chain as a chain file.",
                 answers: ["200": OpenAPI.json("A chain file.", "Chain")]
             ) { _ in .json(control.chain) },
             Route(
-                method: .put, path: "/api/v1/chain", name: "putChain",
+                method: .put, path: "/api/v1/chain", name: "putChain", rights: .control,
                 summary: "Replaces the running chain by another one: completely or not at all.",
                 body: .required(["$ref": "#/components/schemas/Chain"]), answers: OpenAPI.done
             ) { call in
                 try await perform(
-                    ["command": "reload", "chain": call.body ?? [:]], within: Self.changePatience)
+                    ["command": "reload", "chain": call.body ?? [:]], by: call.caller, within: Self.changePatience)
             },
             Route(
-                method: .get, path: "/api/v1/plan", name: "getPlan",
+                method: .get, path: "/api/v1/plan", name: "getPlan", rights: .watch,
                 summary: "Threads, queues, formats and budgets, as `framehost check --json` prints them.",
                 answers: ["200": OpenAPI.json("The plan.", "Object")]
             ) { _ in .json(control.plan) },
             Route(
-                method: .get, path: "/api/v1/figures", name: "getFigures", summary: "Figures, as --stats writes them.",
+                method: .get, path: "/api/v1/figures", name: "getFigures", rights: .watch,
+                summary: "Figures, as --stats writes them.",
                 answers: ["200": OpenAPI.json("The figures.", "Object")]
             ) { _ in .json(control.figures) },
             Route(
-                method: .get, path: "/api/v1/metrics", name: "getMetricsJSON",
+                method: .get, path: "/api/v1/metrics", name: "getMetricsJSON", rights: .watch,
                 summary: "The figures of /metrics as JSON, and rates computed from them.",
                 query: [
                     QueryParameter(
@@ -92,35 +94,35 @@ extension ControlAPI {
                 return .json(.object(metrics.map { ($0.key, $0.value) } + [("rates", rates)]))
             },
             Route(
-                method: .get, path: "/api/v1/kinds", name: "getKinds",
+                method: .get, path: "/api/v1/kinds", name: "getKinds", rights: .watch,
                 summary: "The stage types in the chain, as `framehost describe --json` prints them.",
                 answers: ["200": OpenAPI.json("Members are named by stage type.", nil)]
             ) { _ in .json(control.kinds) },
             Route(
-                method: .post, path: "/api/v1/branches", name: "attachBranch",
+                method: .post, path: "/api/v1/branches", name: "attachBranch", rights: .control,
                 summary: "Attaches stages after a stage of the running chain.",
                 body: .required(OpenAPI.branch), answers: OpenAPI.done
             ) { call in
                 let members = (call.body?.asObject ?? []).map { ($0.key, $0.value) }
                 try Self.refuse(unknownIn: members.map(\.0), known: ["at", "stages", "copy"])
                 return try await perform(
-                    .object([("command", "attach")] + members), within: Self.changePatience)
+                    .object([("command", "attach")] + members), by: call.caller, within: Self.changePatience)
             },
             Route(
-                method: .post, path: "/api/v1/drain", name: "drain",
+                method: .post, path: "/api/v1/drain", name: "drain", rights: .control,
                 summary: "Ends the chain: sources stop, and what is in progress is finished.",
                 body: .optional(OpenAPI.noMembers), answers: OpenAPI.done
             ) { call in
                 try Self.refuse(unknownIn: (call.body?.asObject ?? []).map(\.key), known: [])
-                return try await perform(["command": "drain"], within: Self.stagePatience)
+                return try await perform(["command": "drain"], by: call.caller, within: Self.stagePatience)
             },
             Route(
-                method: .get, path: "/api/v1/events", name: "getEvents",
+                method: .get, path: "/api/v1/events", name: "getEvents", rights: .watch,
                 summary: "Events as they happen, as server-sent events; each is a line of --events.",
                 answers: ["200": OpenAPI.text("A stream that ends with the chain.", EventStream.type)]
             ) { call in try eventStream(call) },
             Route(
-                method: .get, path: LiveProtocol.path, name: "getLive",
+                method: .get, path: LiveProtocol.path, name: "getLive", rights: .watch,
                 summary: "A WebSocket with previews and events; docs/control.md has its messages.",
                 answers: [
                     "101": ["description": "The WebSocket is open."],
@@ -143,11 +145,12 @@ extension ControlAPI {
         let stage = "/api/v1/stages/{id}"
         return [
             Route(
-                method: .get, path: "/api/v1/stages", name: "getStages", summary: "A short list of the stages.",
+                method: .get, path: "/api/v1/stages", name: "getStages", rights: .watch,
+                summary: "A short list of the stages.",
                 answers: ["200": OpenAPI.json("In the order of the chain.", "Stages")]
             ) { _ in .json(.array(StageList(control).inShort)) },
             Route(
-                method: .get, path: stage, name: "getStage",
+                method: .get, path: stage, name: "getStage", rights: .watch,
                 summary: "A stage: its state, its part of the chain file, its figures.",
                 answers: ["200": OpenAPI.json("The stage.", "Stage")]
             ) { call in
@@ -156,17 +159,18 @@ extension ControlAPI {
                 return .json(whole)
             },
             Route(
-                method: .patch, path: "\(stage)/options", name: "setOptions",
+                method: .patch, path: "\(stage)/options", name: "setOptions", rights: .control,
                 summary: "Changes live options of a stage: all of them or none.",
                 body: .required(["type": "object", "description": "New values, by option name."]),
                 answers: OpenAPI.done
             ) { call in
                 let id = call.path["id"] ?? ""
                 return try await perform(
-                    ["stage": .string(id), "set": call.body ?? [:]], subject: id, within: Self.stagePatience)
+                    ["stage": .string(id), "set": call.body ?? [:]], by: call.caller, subject: id,
+                    within: Self.stagePatience)
             },
             Route(
-                method: .post, path: "\(stage)/commands/{name}", name: "sendCommand",
+                method: .post, path: "\(stage)/commands/{name}", name: "sendCommand", rights: .control,
                 summary: "Sends the stage one of its own commands.",
                 body: .optional(["type": "object", "description": "The command's arguments."]), answers: OpenAPI.done
             ) { call in
@@ -179,11 +183,12 @@ extension ControlAPI {
                         "Find the address of '\(name)' in /openapi.json.")
                 }
                 return try await perform(
-                    ["stage": .string(id), "command": .string(name), "arguments": call.body ?? [:]], subject: id,
+                    ["stage": .string(id), "command": .string(name), "arguments": call.body ?? [:]], by: call.caller,
+                    subject: id,
                     within: Self.stagePatience)
             },
             Route(
-                method: .post, path: "\(stage)/pause", name: "pauseStage",
+                method: .post, path: "\(stage)/pause", name: "pauseStage", rights: .control,
                 summary:
                     "Pauses a stage: a source gives nothing; a filter passes frames unchanged or, with `drop`, drops them.",
                 body: .optional(OpenAPI.drop), answers: OpenAPI.done
@@ -192,20 +197,21 @@ extension ControlAPI {
                 let members = (call.body?.asObject ?? []).map { ($0.key, $0.value) }
                 try Self.refuse(unknownIn: members.map(\.0), known: ["drop"])
                 return try await perform(
-                    .object([("stage", .string(id)), ("command", "pause")] + members), subject: id,
+                    .object([("stage", .string(id)), ("command", "pause")] + members), by: call.caller, subject: id,
                     within: Self.stagePatience)
             },
             Route(
-                method: .post, path: "\(stage)/resume", name: "resumeStage", summary: "Ends a pause.",
+                method: .post, path: "\(stage)/resume", name: "resumeStage", rights: .control, summary: "Ends a pause.",
                 body: .optional(OpenAPI.noMembers), answers: OpenAPI.done
             ) { call in
                 let id = call.path["id"] ?? ""
                 try Self.refuse(unknownIn: (call.body?.asObject ?? []).map(\.key), known: [])
                 return try await perform(
-                    ["stage": .string(id), "command": "resume"], subject: id, within: Self.stagePatience)
+                    ["stage": .string(id), "command": "resume"], by: call.caller, subject: id,
+                    within: Self.stagePatience)
             },
             Route(
-                method: .put, path: stage, name: "replaceStage",
+                method: .put, path: stage, name: "replaceStage", rights: .control,
                 summary: "Replaces a stage by another one; its neighbours stay.",
                 query: [
                     QueryParameter(
@@ -219,15 +225,16 @@ extension ControlAPI {
                     [
                         "stage": .string(id), "command": "replace", "with": call.body ?? [:],
                         "drop": .bool(call.query.flag("drop")),
-                    ], subject: id, within: Self.changePatience)
+                    ], by: call.caller, subject: id, within: Self.changePatience)
             },
             Route(
-                method: .delete, path: stage, name: "detachStage",
+                method: .delete, path: stage, name: "detachStage", rights: .control,
                 summary: "Removes a stage and everything after it from the running chain.", answers: OpenAPI.done
             ) { call in
                 let id = call.path["id"] ?? ""
                 return try await perform(
-                    ["stage": .string(id), "command": "detach"], subject: id, within: Self.changePatience)
+                    ["stage": .string(id), "command": "detach"], by: call.caller, subject: id,
+                    within: Self.changePatience)
             },
         ]
     }
@@ -238,12 +245,12 @@ extension ControlAPI {
         let stage = "/api/v1/stages/{id}"
         return [
             Route(
-                method: .get, path: "\(stage)/picture", name: "getPicture",
+                method: .get, path: "\(stage)/picture", name: "getPicture", rights: .watch,
                 summary: "The next picture of a stage. Waits at most one second.",
                 query: PictureQuery.parameters(isStream: false), answers: OpenAPI.picture
             ) { call in try await picture(call) },
             Route(
-                method: .get, path: "\(stage)/pictures", name: "getPictures",
+                method: .get, path: "\(stage)/pictures", name: "getPictures", rights: .watch,
                 summary: "Pictures of a stage as they arrive (multipart/x-mixed-replace). A slow viewer gets fewer.",
                 query: PictureQuery.parameters(isStream: true),
                 answers: ["200": OpenAPI.text("A stream that ends with the chain.", PictureStream.type)]
@@ -262,7 +269,7 @@ extension ControlAPI {
             reason: .noSuchStage)
     }
 
-    private static func refuse(unknownIn keys: [String], known: [String]) throws {
+    static func refuse(unknownIn keys: [String], known: [String]) throws {
         guard let odd = keys.first(where: { !known.contains($0) }) else { return }
         throw Refusal(
             400, "invalid-configuration", place: String(odd.prefix(256)), "no such member",
@@ -310,6 +317,7 @@ struct StageList {
         } else {
             members.append(("state", .string(status.state.rawValue)))
         }
+        members.append(("showsOriginals", .bool(control.showsOriginals(id))))
         return members
     }
 }

@@ -54,14 +54,16 @@ struct ControlAPI: Sendable {
         var previews = 0
     }
 
-    /// - Parameter readBody: Reads the whole body. Called at most once, and only for routes with a body.
+    /// - Parameters:
+    ///   - verdict: Of ``judge(_:from:)`` for this request, which counts wrong logins and so is asked once.
+    ///   - readBody: Reads the whole body. Called at most once, and only for routes with a body.
     func answer(
-        _ head: RequestHead, readBody: (_ most: Int) async throws -> [UInt8] = { _ in [] }
+        _ head: RequestHead, _ verdict: Result<Caller, Refusal>, from address: PeerAddress = .local,
+        readBody: (_ most: Int) async throws -> [UInt8] = { _ in [] }
     ) async -> Answer {
         do {
+            let caller = try verdict.get()
             if let file = try page(head) { return file }
-            let isSocket = head.target == LiveProtocol.path
-            if let refusal = gate.refusal(of: head, room: isSocket ? .socket : .api) { throw refusal }
             guard let target = Target(head.target) else {
                 throw Refusal(
                     400, "invalid-configuration", place: "path",
@@ -69,7 +71,10 @@ struct ControlAPI: Sendable {
                     "Percent-encode names as RFC 3986 defines.")
             }
             let (route, values) = try find(head.method, target.path)
-            var call = Call(path: values, head: head)
+            if let missing = Rights.words.first(where: { route.rights.subtracting(caller.rights).contains($0.right) }) {
+                throw gate.desk.lacks(missing.right, caller, place: values["id"] ?? "path", "this address")
+            }
+            var call = Call(path: values, head: head, caller: caller, address: address)
             call.query = try QueryValues(target.query, route.query)
             call.body = try await body(route, head, readBody)
             return try await route.handle(call)
@@ -157,8 +162,21 @@ struct ControlAPI: Sendable {
 
     /// Carries out a command and waits for its answer.
     ///
-    /// - Parameter subject: The stage that the path names.
-    func perform(_ command: JSONNode, subject: String? = nil, within seconds: Double) async throws -> Answer {
+    /// - Parameters:
+    ///   - caller: Who sends it.
+    ///   - subject: The stage that the path names.
+    func perform(
+        _ command: JSONNode, by caller: Caller, subject: String? = nil, within seconds: Double
+    ) async throws -> Answer {
+        let place = subject ?? "chain"
+        guard caller.rights.contains(.control) else {
+            throw gate.desk.lacks(.control, caller, place: place, "a command")
+        }
+        if !caller.rights.contains(.originals), control.needsOriginals(command) {
+            throw gate.desk.lacks(
+                .originals, caller, place: place,
+                "this command shows or records what a stage with privacy covers, or changes what it covers, so that it")
+        }
         guard let answer = await answer(to: command, within: seconds) else {
             throw Refusal(
                 504, "timeout", place: subject ?? "chain", "no answer came within \(Int(seconds)) s",

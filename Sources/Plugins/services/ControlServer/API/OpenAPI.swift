@@ -4,7 +4,7 @@ import FrameCore
 
 /// The OpenAPI 3.1 document, made from the routes.
 enum OpenAPI {
-    static func document(_ routes: [Route], chain: String, needsToken: Bool) -> JSONNode {
+    static func document(_ routes: [Route], chain: String, desk: LoginDesk) -> JSONNode {
         var paths: [(key: String, value: JSONNode)] = []
         for route in routes {
             var operations = [(route.method.rawValue, operation(route))]
@@ -25,18 +25,23 @@ enum OpenAPI {
                     "description": "Observes and controls a running chain of video stages. See docs/control.md.",
                 ]
             ),
-            ("paths", .object(paths)), ("components", .object(components(needsToken))),
+            ("paths", .object(paths)), ("components", .object(components(desk))),
         ]
-        if needsToken { members.append(("security", [["token": []]])) }
+        if !desk.isOpen {
+            let ways: [JSONNode] =
+                (desk.hasToken || desk.hasUsers ? [["token": []]] : []) + (desk.hasUsers ? [["user": []]] : [])
+            members.append(("security", .array(ways)))
+        }
         return .object(members)
     }
 
     // MARK: Operations
 
     private static func operation(_ route: Route) -> JSONNode {
-        var members: [(String, JSONNode)] = [
-            ("operationId", .string(route.name)), ("summary", .string(route.summary)),
-        ]
+        var members: [(String, JSONNode)] =
+            [
+                ("operationId", .string(route.name)), ("summary", .string(route.summary)),
+            ] + rights(route)
         if !route.query.isEmpty { members.append(("parameters", query(route))) }
         switch route.body {
         case .none: break
@@ -45,6 +50,13 @@ enum OpenAPI {
         }
         members.append(("responses", responses(route.answers)))
         return .object(members)
+    }
+
+    /// What its caller needs.
+    private static func rights(_ route: Route) -> [(String, JSONNode)] {
+        let words = route.rights.words
+        guard !words.isEmpty else { return [("description", "Needs no right."), ("security", [])] }
+        return [("description", .string("Needs the right \(words.map { "`\($0)`" }.joined(separator: " and "))."))]
     }
 
     private static func headOperation(_ route: Route) -> JSONNode {
@@ -90,8 +102,24 @@ enum OpenAPI {
                 (
                     "401",
                     [
-                        "description": "The token is missing or wrong.",
+                        "description":
+                            "The token or login is missing or wrong. `logins` of the error says which there are.",
                         "headers": ["WWW-Authenticate": ["schema": ["type": "string"]]], "content": errorContent,
+                    ]
+                ),
+                (
+                    "403",
+                    [
+                        "description":
+                            "The client does not have the right, or the request comes from a page of another origin.",
+                        "content": errorContent,
+                    ]
+                ),
+                (
+                    "429",
+                    [
+                        "description": "There were too many wrong logins from this address.",
+                        "headers": ["Retry-After": ["schema": ["type": "integer"]]], "content": errorContent,
                     ]
                 ),
                 ("405", ["description": "`Allow` lists the methods.", "headers": allow, "content": errorContent]),
@@ -156,10 +184,11 @@ enum OpenAPI {
         ],
     ]
 
-    private static func components(_ needsToken: Bool) -> [(key: String, value: JSONNode)] {
+    private static func components(_ desk: LoginDesk) -> [(key: String, value: JSONNode)] {
         let schemas: [(String, JSONNode)] = [
             ("Object", ["type": "object"]), ("Metrics", metrics), ("Rates", rates), ("Done", done(of: ["frame"])),
-            ("Error", error), ("Health", health),
+            ("Error", error), ("Health", health), ("Login", login(withSession: false)),
+            ("Session", login(withSession: true)),
             ("Status", status), ("Chain", chain), ("ChainStage", chainStage), ("StageInShort", stageInShort),
             ("Stages", ["type": "array", "items": ["$ref": "#/components/schemas/StageInShort"]]),
             (
@@ -175,10 +204,39 @@ enum OpenAPI {
             ),
         ]
         var components: [(key: String, value: JSONNode)] = [("schemas", .object(schemas.map { ($0.0, $0.1) }))]
-        if needsToken {
-            components.append(("securitySchemes", ["token": ["type": "http", "scheme": "bearer"]]))
-        }
+        guard !desk.isOpen else { return components }
+        var schemes: [(key: String, value: JSONNode)] = [
+            (
+                "token",
+                [
+                    "type": "http", "scheme": "bearer",
+                    "description": "The token of `control`, or the session of a login.",
+                ]
+            )
+        ]
+        if desk.hasUsers { schemes.append(("user", ["type": "http", "scheme": "basic"])) }
+        components.append(("securitySchemes", .object(schemes)))
         return components
+    }
+
+    static let credentials: JSONNode = [
+        "type": "object", "required": ["name", "password"], "additionalProperties": false,
+        "properties": ["name": ["type": "string"], "password": ["type": "string"]],
+    ]
+
+    private static func login(withSession: Bool) -> JSONNode {
+        var properties: [(key: String, value: JSONNode)] = [
+            ("by", ["enum": ["nobody", "token", "user"], "description": "How the client has shown who it is."]),
+            ("name", ["type": ["string", "null"], "description": "Of a user."]),
+            ("rights", ["type": "array", "items": ["enum": .array(Rights.words.map { .string($0.word) })]]),
+        ]
+        if withSession {
+            properties.append(
+                ("session", ["type": "string", "description": "Sent from now on as a token: Authorization: Bearer."]))
+        }
+        return [
+            "type": "object", "required": .array(properties.map { .string($0.key) }), "properties": .object(properties),
+        ]
     }
 
     private static func done(of required: [JSONNode]) -> JSONNode {
@@ -204,6 +262,10 @@ enum OpenAPI {
                 "description": "What exactly is wrong, for programs. The sentences may change.",
             ],
             "option": ["type": "string", "description": "The option or key that the error is about."],
+            "logins": [
+                "type": "array", "items": ["enum": ["user", "token"]],
+                "description": "How a client may show who it is, of status 401.",
+            ],
         ],
     ]
     private static let error: JSONNode = [
@@ -316,6 +378,11 @@ enum OpenAPI {
         "properties": [
             "id": ["type": "string"], "use": ["type": "string"], "kind": ["type": "string"], "state": states,
             "reason": ["type": "string"], "framesIn": ["type": "integer"], "framesOut": ["type": "integer"],
+            "showsOriginals": [
+                "type": "boolean",
+                "description":
+                    "Whether its pictures need the right `originals`: a stage with privacy behind it covers something.",
+            ],
         ],
     ]
 }

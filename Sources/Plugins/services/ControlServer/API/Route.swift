@@ -18,6 +18,8 @@ struct Route: Sendable {
     var path: String
     /// The `operationId` in the OpenAPI document; lowerCamelCase.
     var name: String
+    /// What its caller must have. None only where a client shows who it is. There is no default, so that nobody forgets it.
+    var rights: Rights
     var summary: String
     var query: [QueryParameter] = []
     var body = BodyRule.none
@@ -38,6 +40,9 @@ struct Call: Sendable {
     var query = QueryValues()
     var body: JSONNode?
     var head: RequestHead
+    var caller: Caller
+    /// Where it comes from.
+    var address = PeerAddress.local
 }
 
 /// Finds the route of a path.

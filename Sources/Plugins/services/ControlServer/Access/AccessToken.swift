@@ -2,6 +2,7 @@
 
 import FrameCore
 import Glibc
+import ServerAccess
 
 /// The token that clients must show. Never printed: its description only says that there is one.
 struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
@@ -17,12 +18,7 @@ struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConverti
     }
 
     /// Compares in a time that does not depend on how many characters are right.
-    func matches(_ given: String) -> Bool {
-        let given = Array(given.utf8)
-        var difference: UInt8 = given.count == bytes.count ? 0 : 1
-        for index in bytes.indices { difference |= bytes[index] ^ (index < given.count ? given[index] : 0) }
-        return difference == 0
-    }
+    func matches(_ given: String) -> Bool { Secrets.isEqual(bytes, Array(given.utf8)) }
 
     var description: String { "a token" }
     var debugDescription: String { description }

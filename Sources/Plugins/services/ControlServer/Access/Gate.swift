@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import ServerAccess
 
 /// Decides which requests are answered. It checks each one first, and refuses pages of other origins, DNS names
-/// that were made to point here, and clients without the token.
+/// that were made to point here, and clients that do not show who they are.
 ///
 /// docs/design/021-live-operation.md gives the reason of each rule.
 struct Gate: Sendable {
@@ -17,12 +18,13 @@ struct Gate: Sendable {
     /// not work with an address.
     private let takesLiterals: Bool
     private let port: Int
-    let token: AccessToken?
+    /// Whether the server speaks TLS itself.
+    let isSecure: Bool
+    let desk: LoginDesk
 
     /// - Parameter port: The port in use, where `address` may have port 0.
-    init(address: ListenAddress, port: Int, hosts: [String], token: AccessToken?) {
-        self.port = port
-        self.token = token
+    init(address: ListenAddress, port: Int, hosts: [String], isSecure: Bool = false, desk: LoginDesk) {
+        (self.port, self.isSecure, self.desk) = (port, isSecure, desk)
         takesLiterals = address.isWildcard
         var names: Set<HostName> = []
         var texts = [address.isIPv6 ? "[\(address.address)]:\(port)" : "\(address.address):\(port)"]
@@ -50,10 +52,39 @@ struct Gate: Sendable {
         /// The WebSocket. Browsers send only `Origin` to tell where it comes from, and let no page set header fields,
         /// so the token comes as a subprotocol (``LiveProtocol``).
         case socket
+        /// Where a page shows a name and a password in the body.
+        case login
     }
 
-    /// Why a request is refused; nil where it is allowed.
-    func refusal(of head: RequestHead, room: Room = .api) -> Refusal? {
+    /// Who sends a request, or why it is refused.
+    ///
+    /// - Parameters:
+    ///   - address: Where it comes from.
+    ///   - counts: Whether a wrong secret counts as a try. It does not if the same request is judged again.
+    func judge(
+        _ head: RequestHead, room: Room = .api, from address: PeerAddress = .local, counts: Bool = true
+    ) -> Result<Caller, Refusal> {
+        if let refusal = origin(of: head, room: room) { return .failure(refusal) }
+        var caller = Caller.nobody
+        if room == .api || room == .socket {
+            // By the fields that browsers add to what pages ask for.
+            let isPage = head["sec-fetch-mode"].map { $0 != "navigate" } ?? false || head["origin"] != nil
+            switch desk.judge(Self.shown(in: head, room), from: address, counts: counts, mayAsk: !isPage) {
+            case .failure(let refusal): return .failure(refusal)
+            case .success(let known): caller = known
+            }
+        }
+        if head.hasBody, !head.isJSON {
+            return .failure(
+                Refusal(
+                    415, "unsupported-media-type", place: "Content-Type", "the body must be application/json",
+                    "Send the field Content-Type: application/json."))
+        }
+        return .success(caller)
+    }
+
+    /// What is wrong with where a request comes from and goes to; nil where it is allowed.
+    private func origin(of head: RequestHead, room: Room) -> Refusal? {
         guard let text = head.host, let host = HostName(text) else {
             return Refusal(
                 421, "misdirected", place: "Host", "the field Host must have a name or an address of this server",
@@ -76,37 +107,25 @@ struct Gate: Sendable {
         } else if room == .socket {
             return Refusal(
                 403, "forbidden", place: "Origin", "a WebSocket request must have the field Origin",
-                "Send Origin: http://\(text), as browsers do.")
+                "Send Origin: \(scheme)://\(text), as browsers do.")
         }
         if let site = head["sec-fetch-site"], site != "same-origin", site != "none", room != .page {
             return Refusal(
                 403, "forbidden", place: "Sec-Fetch-Site", "pages of other origins must not use this server",
                 Self.ownAddress)
         }
-        if let token, room == .api || room == .socket {
-            let field = head["authorization"].map(Self.bearer)
-            let given = field ?? (room == .socket ? LiveProtocol.token(offeredIn: head) : nil)
-            guard let given else {
-                return .unauthorized("the request has no token", challenge: #"Bearer realm="framehost""#)
-            }
-            guard let given, token.matches(given) else {
-                return .unauthorized(
-                    "the token is wrong", challenge: #"Bearer realm="framehost", error="invalid_token""#)
-            }
-        }
-        if head.hasBody, !head.isJSON {
-            return Refusal(
-                415, "unsupported-media-type", place: "Content-Type", "the body must be application/json",
-                "Send the field Content-Type: application/json.")
-        }
         return nil
     }
 
     private static let ownAddress = "Open the server's own address."
 
+    private var scheme: String { isSecure ? "https" : "http" }
+    /// The port that addresses leave out.
+    private var usualPort: Int { isSecure ? 443 : 80 }
+
     private func isOurs(_ host: HostName) -> Bool {
         if hasName(host) || configured.contains(host.name) { return true }
-        return takesLiterals && host.isLiteral && (host.port ?? 80) == port
+        return takesLiterals && host.isLiteral && (host.port ?? usualPort) == port
     }
 
     /// The origin must be the very host of the request. A proxy that speaks TLS shows pages of `https://` under a
@@ -116,8 +135,8 @@ struct Gate: Sendable {
         let origin = origin.lowercased()
         let host = host.lowercased()
         guard let name = HostName(host) else { return false }
-        if origin == "http://\(host)" {
-            return name.port != nil || configured.contains(name.name) || names.contains(name.at(80))
+        if origin == "\(scheme)://\(host)" {
+            return name.port != nil || configured.contains(name.name) || names.contains(name.at(usualPort))
                 || takesLiterals && name.isLiteral
         }
         guard origin == "https://\(host)" else { return false }
@@ -127,13 +146,32 @@ struct Gate: Sendable {
     /// Browsers leave out the port that belongs to the scheme; behind a proxy that is 443.
     private func hasName(_ host: HostName) -> Bool {
         guard host.port == nil else { return names.contains(host) }
-        return names.contains(host.at(80)) || names.contains(host.at(443))
+        return names.contains(host.at(usualPort)) || names.contains(host.at(443))
     }
 
-    /// RFC 6750 §2.1; nil for another scheme.
-    private static func bearer(_ field: String) -> String? {
-        guard field.utf8.count > 7, field.prefix(7).lowercased() == "bearer " else { return nil }
-        return String(field.dropFirst(7).drop { $0 == " " })
+    private static func shown(in head: RequestHead, _ room: Room) -> LoginDesk.Shown {
+        if let field = head["authorization"] {
+            if let token = credentials("bearer", field) { return .bearer(token) }
+            return credentials("basic", field).flatMap(basic) ?? .unreadable
+        }
+        guard room == .socket, let offered = LiveProtocol.token(offeredIn: head) else { return .nothing }
+        return offered.map { .bearer($0) } ?? .unreadable
+    }
+
+    /// RFC 6750 §2.1, RFC 7617 §2; nil for another scheme.
+    private static func credentials(_ scheme: String, _ field: String) -> String? {
+        guard field.utf8.count > scheme.utf8.count + 1, field.prefix(scheme.count + 1).lowercased() == "\(scheme) "
+        else { return nil }
+        return String(field.dropFirst(scheme.count + 1).drop { $0 == " " })
+    }
+
+    private static func basic(_ code: String) -> LoginDesk.Shown? {
+        var decoder = Base64Stream()
+        var bytes: [UInt8] = []
+        guard Array(code.utf8).withUnsafeBytes({ decoder.decode($0, into: &bytes) }), decoder.isIdle,
+            let text = String(validating: bytes, as: UTF8.self), let (name, password) = UserLines.split(text[...])
+        else { return nil }
+        return .basic(name: String(name), password: String(password))
     }
 }
 
@@ -174,6 +212,8 @@ struct Refusal: Error, Sendable, Equatable {
     var reason: FrameHostError.Reason?
     /// Further fields of the answer.
     var fields: [String: String] = [:]
+    /// How a client may show who it is: `user`, `token`. Empty except where it must.
+    var logins: [String] = []
 
     init(
         _ status: Int, _ code: String, place: String, _ what: String, _ remedy: String,
@@ -181,13 +221,5 @@ struct Refusal: Error, Sendable, Equatable {
     ) {
         (self.status, self.code, self.place, self.what, self.remedy) = (status, code, place, what, remedy)
         self.reason = reason
-    }
-
-    static func unauthorized(_ what: String, challenge: String) -> Refusal {
-        var refusal = Refusal(
-            401, "unauthorized", place: "Authorization", what,
-            "Send the field Authorization: Bearer TOKEN with the token of 'control'.")
-        refusal.fields = ["WWW-Authenticate": challenge]
-        return refusal
     }
 }

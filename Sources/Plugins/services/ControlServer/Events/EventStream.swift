@@ -72,7 +72,7 @@ extension ControlAPI {
             200, EventStream.type,
             .stream { writer in
                 defer { place.leave() }
-                try await Self.stream(ring, after: last, to: writer)
+                try await Self.stream(ring, after: last, to: writer, while: call.caller.isAlive)
             })
     }
 
@@ -80,7 +80,9 @@ extension ControlAPI {
         Refusal(503, "exhausted", place: "connections", what, "Close one of them, or try again later.")
     }
 
-    private static func stream(_ ring: EventRing, after last: Int?, to writer: any StreamWriter) async throws {
+    private static func stream(
+        _ ring: EventRing, after last: Int?, to writer: any StreamWriter, while isAlive: @Sendable () -> Bool
+    ) async throws {
         let listener = ring.addListener()
         defer { ring.remove(listener) }
         writer.whenClosed { ring.end(listener) }
@@ -89,7 +91,7 @@ extension ControlAPI {
         // A number that was not used yet cannot be from this run.
         var next = last.map { min($0 + 1, ring.next) } ?? ring.next
         try await writer.write(Array("retry: \(EventStream.retryMs)\n\n".utf8))
-        while !ring.hasGone(listener) {
+        while !ring.hasGone(listener), isAlive() {
             let batch = ring.read(from: next)
             next = batch.next
             if !batch.events.isEmpty || batch.lost > 0 {

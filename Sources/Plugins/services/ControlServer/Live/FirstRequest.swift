@@ -57,13 +57,15 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         case .more: break
         case .http: become(context) { [goOn] in goOn(context.channel) }
         case .live(let request):
-            // HTTP answers the refusals.
-            guard api.gate.refusal(of: request.head, room: .socket) == nil,
-                let place = api.place(\.sockets, most: LiveProtocol.mostSockets)
+            // HTTP answers the refusals, and counts the wrong logins.
+            guard
+                case .success(let caller) = api.gate.judge(
+                    request.head, room: .socket, from: PeerAddress(of: context.channel), counts: false),
+                caller.rights.contains(.watch), let place = api.place(\.sockets, most: LiveProtocol.mostSockets)
             else { return become(context) { [goOn] in goOn(context.channel) } }
             received.moveReaderIndex(forwardBy: request.byteCount)
             welcome()
-            become(context) { self.open(context, request, place) }
+            become(context) { self.open(context, request, caller, place) }
         }
     }
 
@@ -86,7 +88,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func open(
-        _ context: ChannelHandlerContext, _ request: LiveHandshake.Request, _ place: ControlAPI.Place
+        _ context: ChannelHandlerContext, _ request: LiveHandshake.Request, _ caller: Caller, _ place: ControlAPI.Place
     ) -> EventLoopFuture<Void> {
         var head = HTTPRequestHead(version: .http1_1, method: .GET, uri: LiveProtocol.path)
         head.headers.add(name: "Sec-WebSocket-Key", value: request.key)
@@ -110,7 +112,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
             try pipeline.addHandler(WebSocketFrameEncoder())
             try pipeline.addHandler(
                 ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: LiveProtocol.mostMessageBytes)))
-            try pipeline.addHandler(LiveSocket(this.api, timing: this.timing, tasks: this.tasks, place: place))
+            try pipeline.addHandler(LiveSocket(this.api, caller, timing: this.timing, tasks: this.tasks, place: place))
         }
     }
 }

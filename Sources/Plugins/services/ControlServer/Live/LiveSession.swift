@@ -179,6 +179,9 @@ struct LiveSession {
         case .failed(let error):
             previews[id] = nil
             return [.text(Self.ended(id, Answer.json(error)))]
+        case .refused(let refusal):
+            previews[id] = nil
+            return [.text(Self.ended(id, Answer.json(refusal)))]
         case .none:
             previews[id]?.due = now
             guard !preview.hasSaidNone else { return next(id, now) }
@@ -214,6 +217,9 @@ struct LiveSession {
         case .failed(let error):
             previews[id] = nil
             return [.unwatch(key), .text(Self.ended(id, Answer.json(error)))]
+        case .refused(let refusal):
+            previews[id] = nil
+            return [.unwatch(key), .text(Self.ended(id, Answer.json(refusal)))]
         case .unit(let unit):
             let verdict = previews[id]?.flow.offer(
                 isKeyframe: unit.header.isKeyframe, followsGap: unit.followsGap, bytes: unit.piece.count,

@@ -24,6 +24,7 @@ final class LiveSocket: ChannelInboundHandler {
     struct ServerStops: Sendable {}
 
     private let api: ControlAPI
+    private let caller: Caller
     private let timing: Timing
     private let tasks: TaskCount
     private let place: ControlAPI.Place
@@ -47,8 +48,8 @@ final class LiveSocket: ChannelInboundHandler {
     /// Viewers in ``UnitFanOut``, by preview.
     private var watches: [LiveSession.Key: (stage: String, viewer: Int)] = [:]
 
-    init(_ api: ControlAPI, timing: Timing, tasks: TaskCount, place: ControlAPI.Place) {
-        (self.api, self.timing, self.tasks, self.place) = (api, timing, tasks, place)
+    init(_ api: ControlAPI, _ caller: Caller, timing: Timing, tasks: TaskCount, place: ControlAPI.Place) {
+        (self.api, self.caller, self.timing, self.tasks, self.place) = (api, caller, timing, tasks, place)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -177,6 +178,7 @@ final class LiveSocket: ChannelInboundHandler {
     // MARK: Time
 
     private func tick() {
+        guard caller.isAlive() else { return act(session.end(1008, "the session has ended")) }
         let now = NIODeadline.now()
         if pending > 0, now - lastProgress > timing.progress { return close() }
         guard now - lastPing >= timing.ping, !session.isClosed else { return }
@@ -226,7 +228,8 @@ final class LiveSocket: ChannelInboundHandler {
         _ opcode: WebSocketOpcode, _ payload: ByteBuffer, after head: ByteBuffer? = nil,
         of piece: AnswerMemory.Piece? = nil, promise: EventLoopPromise<Void>? = nil
     ) {
-        guard let context else {
+        // After a close frame nothing is sent (RFC 6455 §5.5.1).
+        guard let context, !hasSentClose || opcode == .connectionClose else {
             promise?.fail(ChannelError.ioOnClosedChannel)
             return
         }
@@ -277,7 +280,8 @@ final class LiveSocket: ChannelInboundHandler {
         guard let loop = context?.eventLoop else { return }
         let socket = NIOLoopBound(self, eventLoop: loop)
         api.pictures.ask(
-            of: stage, as: form, isPreview: true, after: delay, patience: PictureStream.patienceNs
+            of: stage, as: form, isPreview: true, after: delay, patience: PictureStream.patienceNs,
+            permit: api.permit(caller)
         ) { outcome in
             loop.execute { socket.value.take(outcome, for: key) }
         }
@@ -293,7 +297,7 @@ final class LiveSocket: ChannelInboundHandler {
     private func watch(_ key: LiveSession.Key, _ stage: String, _ codec: Codec) {
         guard let loop = context?.eventLoop else { return }
         let socket = NIOLoopBound(self, eventLoop: loop)
-        let viewer = api.units.watch(stage, codec) { news in
+        let viewer = api.units.watch(stage, codec, permit: api.permit(caller)) { news in
             loop.execute { socket.value.take(news, for: key) }
         }
         watches[key] = (stage, viewer)

@@ -17,12 +17,15 @@ final class UnitFanOut: Sendable {
         case unit(Unit)
         /// The last delivery.
         case failed(FrameHostError)
+        /// The viewer may not see them, or not any more. Also the last one.
+        case refused(Refusal)
     }
 
     typealias Give = @Sendable (News) -> Void
 
     private struct Viewer {
         let codec: Codec
+        let permit: Permit
         var give: Give
         /// Whether it has got nothing yet: it may start with the kept group.
         var isNew = true
@@ -41,6 +44,10 @@ final class UnitFanOut: Sendable {
         var wantsKeyframe = false
         /// The last unit was lost here.
         var hasLost = false
+        /// Whether its units were originals when that was asked last.
+        var isOriginal = false
+        /// Chain clock: units from before may still be originals. Nil when a keyframe has come since.
+        var coveredSince: Int64?
     }
 
     private struct State {
@@ -76,15 +83,16 @@ final class UnitFanOut: Sendable {
     ///
     /// - Parameters:
     ///   - codec: What the viewer can show; it is told where the stage gives something else.
+    ///   - permit: Asked anew with each unit.
     ///   - give: Called on the fan-out's thread; must not wait.
     /// - Returns: Names the viewer in ``unwatch(_:viewer:)``.
-    func watch(_ stage: String, _ codec: Codec, give: @escaping Give) -> Int {
+    func watch(_ stage: String, _ codec: Codec, permit: @escaping Permit, give: @escaping Give) -> Int {
         defer { inbox.wake() }
         return state.withLock { state in
             let number = state.nextViewer
             state.nextViewer += 1
             if !state.isClosed {
-                state.stages[stage, default: Stage()].viewers[number] = Viewer(codec: codec, give: give)
+                state.stages[stage, default: Stage()].viewers[number] = Viewer(codec: codec, permit: permit, give: give)
             }
             return number
         }
@@ -124,6 +132,7 @@ final class UnitFanOut: Sendable {
             let now = MonotonicTime.now()
             watchWhatIsDue(now)
             refuse()
+            for stage in state.withLock({ Array($0.stages.keys) }) { look(stage) }
             welcome(now)
             request(now)
             let isIdle = state.withLock { $0.stages.isEmpty }
@@ -180,6 +189,31 @@ final class UnitFanOut: Sendable {
             return refused
         }
         for (give, fault) in refused { give(.failed(fault)) }
+    }
+
+    /// Asks whether a stage gives originals, and tells the viewers who may not see them.
+    private func look(_ name: String) {
+        let isOriginal = control.showsOriginals(name)
+        let now = control.clock.now()
+        let refused = state.withLock { state -> [(Give, Refusal)] in
+            guard var stage = state.stages[name] else { return [] }
+            if stage.isOriginal, !isOriginal {
+                // What waits in the inbox, and what is kept, is from before.
+                stage.coveredSince = now
+                (stage.group, stage.groupBytes, stage.wantsKeyframe) = ([], 0, true)
+            }
+            stage.isOriginal = isOriginal
+            var refused: [(Give, Refusal)] = []
+            for (number, viewer) in stage.viewers {
+                guard let refusal = viewer.permit(name, isOriginal) else { continue }
+                refused.append((viewer.give, refusal))
+                // The stage stays until the viewer has left.
+                stage.viewers[number] = nil
+            }
+            state.stages[name] = stage
+            return refused
+        }
+        for (give, refusal) in refused { give(.refused(refusal)) }
     }
 
     private static func fault(_ stage: String, wanted: Codec, given: Codec) -> FrameHostError {
@@ -239,7 +273,16 @@ final class UnitFanOut: Sendable {
     }
 
     private func take(_ unit: StageUnit, _ name: String) {
+        look(name)
         guard let format = state.withLock({ $0.stages[name]?.format }) else { return }
+        let isFromBefore = state.withLock { state in
+            guard let since = state.stages[name]?.coveredSince else { return false }
+            guard unit.header.isKeyframe, unit.header.capturedAt >= since else { return true }
+            state.stages[name]?.coveredSince = nil
+            state.stages[name]?.hasLost = true
+            return false
+        }
+        guard !isFromBefore else { return }
         let isAfterLoss = state.withLock { $0.stages[name]?.hasLost } ?? false
         // The next unit follows a gap where this one is lost.
         guard let bytes = try? ViewerUnits.annexB(unit, format), let piece = piece(bytes) else {

@@ -77,11 +77,13 @@ extension ControlAPI {
         let id = call.path["id"] ?? ""
         let form = PictureQuery.form(call.query, quality: 90)
         switch await pictures.next(
-            of: id, as: form, isPreview: call.query.flag("preview"), patience: 1_000_000_000)
+            of: id, as: form, isPreview: call.query.flag("preview"), patience: 1_000_000_000,
+            permit: permit(call.caller))
         {
         case .none: return Answer(204)
         case .crowded: throw AnswerMemory.full("there is no room for the picture")
         case .failed(let error): throw refusal(of: error, id)
+        case .refused(let refusal): throw refusal
         case .shot(let shot):
             return Answer(200, "image/\(form.kind.rawValue)", .piece(shot.piece), fields: fields(of: shot))
         }
@@ -100,11 +102,14 @@ extension ControlAPI {
         let form = PictureQuery.form(call.query, quality: 80)
         let interval = Int64(1e9 / (call.query.double("rate") ?? PictureStream.usualRate))
         let left = call.query.int("count") ?? Int.max
+        let permit = permit(call.caller)
         // Errors are answered before the stream begins. Where no picture came in time, the stream begins without one.
         let first =
             call.head.method == "HEAD"
-            ? .none : await pictures.next(of: id, as: form, isPreview: true, patience: PictureStream.patienceNs)
+            ? .none
+            : await pictures.next(of: id, as: form, isPreview: true, patience: PictureStream.patienceNs, permit: permit)
         if case .failed(let error) = first { throw refusal(of: error, id) }
+        if case .refused(let refusal) = first { throw refusal }
         return Answer(
             200, PictureStream.type,
             .stream { writer in
@@ -113,7 +118,7 @@ extension ControlAPI {
                 writer.whenClosed { hasGone.withLock { $0 = true } }
                 let isSilent = Locked(false)
                 writer.whenHalfClosed { isSilent.withLock { $0 = true } }
-                try await stream(id, form, interval, left, first, to: writer) { isWaiting in
+                try await stream(id, form, interval, left, first, permit, to: writer) { isWaiting in
                     hasGone.withLock { $0 } || events.isClosed || isWaiting && isSilent.withLock { $0 }
                 }
             })
@@ -121,7 +126,7 @@ extension ControlAPI {
 
     private func stream(
         _ id: String, _ form: PictureForm, _ interval: Int64, _ count: Int, _ first: PictureRequests.Outcome,
-        to writer: any StreamWriter, unless isOver: @Sendable (_ isWaiting: Bool) -> Bool
+        _ permit: @escaping Permit, to writer: any StreamWriter, unless isOver: @Sendable (_ isWaiting: Bool) -> Bool
     ) async throws {
         var left = count
         var due = MonotonicTime.now()
@@ -134,8 +139,9 @@ extension ControlAPI {
                 due = MonotonicTime.now()
             // This viewer has lost a picture, as all have.
             case .crowded: due = MonotonicTime.now() + interval
-            // The stage has gone, or its pictures cannot be encoded: the stream ends.
-            case .failed: return
+            // The stage has gone, its pictures cannot be encoded, or this viewer may not see them any more: the stream
+            // ends.
+            case .failed, .refused: return
             case .shot(let shot):
                 try await writer.write(Self.head(of: shot, fields(of: shot)), shot.piece, Array("\r\n".utf8))
                 left -= 1
@@ -144,7 +150,8 @@ extension ControlAPI {
             }
             guard left > 0 else { break }
             next = await pictures.next(
-                of: id, as: form, isPreview: true, after: due - MonotonicTime.now(), patience: PictureStream.patienceNs)
+                of: id, as: form, isPreview: true, after: due - MonotonicTime.now(), patience: PictureStream.patienceNs,
+                permit: permit)
         }
         if left == 0 { try await writer.write(Array("--framehost--\r\n".utf8)) }
     }

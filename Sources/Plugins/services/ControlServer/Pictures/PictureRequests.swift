@@ -22,6 +22,8 @@ final class PictureRequests: Sendable {
         /// There was a picture, but no room for it: clients that do not read hold too much.
         case crowded
         case failed(FrameHostError)
+        /// Who asks may not see it.
+        case refused(Refusal)
     }
 
     private struct Request {
@@ -32,6 +34,7 @@ final class PictureRequests: Sendable {
         /// Only pictures that were copied at this time of the system clock or later are given.
         var notBefore: Int64
         var deadline: Int64
+        var permit: Permit
         var give: @Sendable (Outcome) -> Void
     }
 
@@ -66,25 +69,30 @@ final class PictureRequests: Sendable {
     ///   - isPreview: Whether to mirror the picture once more where the camera says that previews are mirrored.
     ///   - delay: No picture is wanted before this time from now, nanoseconds.
     ///   - patience: How long to wait after that, nanoseconds.
+    ///   - permit: Asked now, and again when there is a picture.
     func next(
-        of stage: String, as form: PictureForm, isPreview: Bool = false, after delay: Int64 = 0, patience: Int64
+        of stage: String, as form: PictureForm, isPreview: Bool = false, after delay: Int64 = 0, patience: Int64,
+        permit: @escaping Permit
     ) async -> Outcome {
         let once = Once<Outcome>()
         return await withCheckedContinuation { continuation in
             once.wait(continuation)
-            ask(of: stage, as: form, isPreview: isPreview, after: delay, patience: patience) { once.give($0) }
+            ask(of: stage, as: form, isPreview: isPreview, after: delay, patience: patience, permit: permit) {
+                once.give($0)
+            }
         }
     }
 
     /// [any thread] The same, where `give` is called once, now or later, on any thread. It must not wait.
     func ask(
         of stage: String, as form: PictureForm, isPreview: Bool, after delay: Int64, patience: Int64,
-        give: @escaping @Sendable (Outcome) -> Void
+        permit: @escaping Permit, give: @escaping @Sendable (Outcome) -> Void
     ) {
+        if let refusal = permit(stage, control.showsOriginals(stage)) { return give(.refused(refusal)) }
         let start = MonotonicTime.now() + max(delay, 0)
         let request = Request(
             stage: stage, form: form, isPreview: isPreview, notBefore: delay > 0 ? start - Self.slackNs : start,
-            deadline: start + patience, give: give)
+            deadline: start + patience, permit: permit, give: give)
         let isTaken = state.withLock { state in
             guard !state.isClosed, state.requests.count < Self.mostRequests else { return false }
             state.requests.append(request)
@@ -196,6 +204,13 @@ final class PictureRequests: Sendable {
     /// encoding gets a newer picture.
     private func develop(_ stage: String, _ picture: StagePicture) {
         var requests = take { $0.stage == stage && $0.notBefore <= picture.copiedAt }
+        // A change may have made the stage bare since it was asked.
+        let isOriginal = control.showsOriginals(stage)
+        requests.removeAll { request in
+            guard let refusal = request.permit(stage, isOriginal) else { return false }
+            request.give(.refused(refusal))
+            return true
+        }
         for index in requests.indices where requests[index].isPreview && picture.isMirroredInPreviews {
             requests[index].form.isMirrored.toggle()
         }

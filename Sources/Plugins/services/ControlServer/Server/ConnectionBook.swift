@@ -130,6 +130,18 @@ struct PeerAddress: Hashable, Sendable {
         isIPv6 = !isMapped
     }
 
+    /// This machine.
+    static let local = PeerAddress(v4: 0x7f00_0001)
+
+    /// As a person writes it: `192.0.2.7`, or `2001:db8:0:1::/64`.
+    var text: String {
+        guard isIPv6 else {
+            return [24, 16, 8, 0].map { String(network >> UInt64($0) & 255) }.joined(separator: ".")
+        }
+        let groups = [48, 32, 16, 0].map { String(network >> UInt64($0) & 0xffff, radix: 16) }
+        return "\(groups.joined(separator: ":"))::/64"
+    }
+
     /// Of the other end of a socket; all clients without an address count as one.
     init(of socket: Int32) {
         var storage = sockaddr_storage()

@@ -51,12 +51,13 @@ final class HTTPServer: Sendable {
     ///   - progress: Milliseconds after which a client that reads nothing of a stream is disconnected.
     ///   - limits: Of connections.
     ///   - ping: Milliseconds between two pings of a WebSocket.
+    ///   - tls: The certificate and its key; without it the server speaks plain HTTP.
     ///   - makeAPI: Given the port, which the kernel may have chosen.
     /// - Throws: ``FrameHostError`` where the port is taken, or where descriptors or threads are lacking.
     init(
         _ address: ListenAddress, progress: Int64 = 10_000,
         limits: ConnectionBook<ObjectIdentifier>.Limits = .init(),
-        ping: Int64 = 20_000, makeAPI: (_ port: Int) -> ControlAPI
+        ping: Int64 = 20_000, tls: NIOSSLContext? = nil, makeAPI: (_ port: Int) -> ControlAPI
     ) throws {
         let threads = try ServerThreads.ready()
         let socket = try Self.bound(address)
@@ -73,23 +74,22 @@ final class HTTPServer: Sendable {
             responder: { (request: Request, writer: consuming ResponseWriter, channel: any Channel) in
                 try await Self.respond(api, connections, progress, request, writer, channel)
             },
-            configuration: HTTP1Channel.Configuration(
-                idleTimeout: Limits.idle,
-                httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
-                    maxHeaderFieldSize: Limits.headerField, maxHeaderListSize: Limits.headers,
-                    maxHeaderFieldCount: Limits.headerCount)))
+            configuration: Self.configuration)
         let bootstrap = Self.bootstrap(threads.loop) { channel in
             do {
-                guard try Self.take(channel, connections) else { return Self.turnAway(channel) }
+                guard try Self.take(channel, connections) else { return Self.turnAway(channel, isSecure: tls != nil) }
             } catch { return channel.eventLoop.makeFailedFuture(error) }
             return channel.eventLoop.makeCompletedFuture {
                 let key = ObjectIdentifier(channel)
+                if let tls {
+                    try channel.pipeline.syncOperations.addHandlers(PlainRequest(), NIOSSLServerHandler(context: tls))
+                }
                 try channel.pipeline.syncOperations.addHandler(
                     FirstRequest(api, timing: timing, tasks: tasks, idle: Limits.idle) {
                         connections.withLock { $0.book.welcome(key) }
                     } goOn: { channel in
                         http.setup(channel: channel, logger: logger).flatMapThrowing { value in
-                            try MessageRules.add(to: channel)
+                            try MessageRules.add(to: channel, isSecure: tls != nil)
                             return value
                         }.map { value in
                             tasks.begin()
@@ -112,6 +112,12 @@ final class HTTPServer: Sendable {
             Self.close(connections) { $0.book.expire(now: MonotonicTime.now()) }
         }
     }
+
+    private static let configuration = HTTP1Channel.Configuration(
+        idleTimeout: Limits.idle,
+        httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
+            maxHeaderFieldSize: Limits.headerField, maxHeaderListSize: Limits.headers,
+            maxHeaderFieldCount: Limits.headerCount))
 
     private static func bootstrap(
         _ loop: any EventLoopGroup, _ initialise: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
@@ -147,7 +153,12 @@ final class HTTPServer: Sendable {
         let head = RequestHead(request.head)
         let body = BodyReader(request.body, channel)
         let key = ObjectIdentifier(channel)
-        let isWelcome = head[MessageRules.malformed] == nil && api.gate.refusal(of: head) == nil
+        let address = PeerAddress(of: channel)
+        // Once for each request: wrong logins are counted. The page's files show nothing of who asks.
+        let isMalformed = head[MessageRules.malformed] != nil
+        let verdict = isMalformed ? .success(.nobody) : api.judge(head, from: address)
+        let isKnown = api.gate.desk.isOpen || (try? verdict.get())?.rights.isEmpty == false
+        let isWelcome = !isMalformed && verdict.isAllowed && isKnown
         connections.withLock { connections in
             connections.busy += 1
             connections.requests += 1
@@ -165,7 +176,7 @@ final class HTTPServer: Sendable {
             }
         }
         defer { isIdle() }
-        let answer = await answer(api, head, body, channel)
+        let answer = await answer(api, head, verdict, address, body, channel)
         // Unread bytes of a body would be taken for the next request.
         let isWhole = !head.hasBody || body.isAtEnd
         var response = HTTPResponse(status: HTTPResponse.Status(code: answer.status))
@@ -188,7 +199,8 @@ final class HTTPServer: Sendable {
     }
 
     private static func answer(
-        _ api: ControlAPI, _ head: RequestHead, _ body: BodyReader, _ channel: any Channel
+        _ api: ControlAPI, _ head: RequestHead, _ verdict: Result<Caller, Refusal>, _ address: PeerAddress,
+        _ body: BodyReader, _ channel: any Channel
     ) async -> Answer {
         var answer: Answer
         if let fault = head[MessageRules.malformed] {
@@ -197,7 +209,7 @@ final class HTTPServer: Sendable {
                     400, "invalid-configuration", place: "request", fault,
                     "Send one Host field with the server's address, and a path as the target."))
         } else {
-            answer = await api.answer(head) { most in
+            answer = await api.answer(head, verdict, from: address) { most in
                 if head["expect"]?.lowercased() == "100-continue" {
                     try await channel.writeAndFlush(HTTPResponsePart.head(HTTPResponse(status: .continue))).get()
                 }
@@ -313,7 +325,12 @@ final class HTTPServer: Sendable {
     }
 
     /// [network loop] Answers every request that there is no room.
-    private static func turnAway(_ channel: any Channel) -> EventLoopFuture<Void> {
+    private static func turnAway(_ channel: any Channel, isSecure: Bool) -> EventLoopFuture<Void> {
+        // Nobody could read it without a handshake.
+        if isSecure {
+            channel.eventLoop.scheduleTask(in: .milliseconds(20)) { channel.close(promise: nil) }
+            return channel.eventLoop.makeSucceededVoidFuture()
+        }
         let text = """
             {"error":{"what":"the server has no free connection","place":"connections","remedy":"Close \
             another connection, or try again later.","code":"exhausted"}}

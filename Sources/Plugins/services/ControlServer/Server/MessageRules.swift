@@ -30,11 +30,16 @@ final class MessageRules: ChannelDuplexHandler, RemovableChannelHandler {
     private var isHalfClosed = false
     private var watchers: [@Sendable () -> Void] = []
 
+    private let isSecure: Bool
+
+    /// - Parameter isSecure: Whether the connection is one over TLS.
+    init(isSecure: Bool = false) { self.isSecure = isSecure }
+
     /// [network loop] Adds the rules to a pipeline that has NIO's decoder.
-    static func add(to channel: any Channel) throws {
+    static func add(to channel: any Channel, isSecure: Bool) throws {
         let pipeline = channel.pipeline.syncOperations
         let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-        try pipeline.addHandler(MessageRules(), position: .after(decoder))
+        try pipeline.addHandler(MessageRules(isSecure: isSecure), position: .after(decoder))
     }
 
     /// [any thread] Calls `action` once, when the client has closed its side; at once where it has.
@@ -48,7 +53,7 @@ final class MessageRules: ChannelDuplexHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard case .head(var head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
         head.headers.remove(name: Self.malformed)
-        if let fault = Self.fault(of: &head) {
+        if let fault = Self.fault(of: &head, isSecure: isSecure) {
             head.headers.replaceOrAdd(name: Self.malformed, value: fault)
             head.headers.replaceOrAdd(name: "connection", value: "close")
         }
@@ -84,13 +89,15 @@ final class MessageRules: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     /// What is wrong with a request. A target in absolute form becomes a path.
-    static func fault(of head: inout HTTPRequestHead) -> String? {
+    static func fault(of head: inout HTTPRequestHead, isSecure: Bool = false) -> String? {
         let hosts = head.headers["host"]
         if hosts.count > 1 { return "the request must have one Host field, but has \(hosts.count)" }
         if hosts.isEmpty, !isOld(head) { return "the request must have a Host field" }
         guard let (scheme, authority, path) = absolute(head.uri) else { return nil }
-        guard scheme == "http" else { return "the target must be an http address, but its scheme is '\(scheme)'" }
-        if let host = hosts.first, withoutUsualPort(host) != withoutUsualPort(authority) {
+        let own = isSecure ? "https" : "http"
+        guard scheme == own else { return "the target must be an \(own) address, but its scheme is '\(scheme)'" }
+        let port = isSecure ? ":443" : ":80"
+        if let host = hosts.first, without(port, host) != without(port, authority) {
             return "the target and the Host field must name the same host"
         }
         if hosts.isEmpty { head.headers.add(name: "host", value: authority) }
@@ -115,8 +122,8 @@ final class MessageRules: ChannelDuplexHandler, RemovableChannelHandler {
         return (scheme.lowercased(), String(authority), path.hasPrefix("/") ? String(path) : "/\(path)")
     }
 
-    private static func withoutUsualPort(_ authority: String) -> String {
+    private static func without(_ port: String, _ authority: String) -> String {
         let name = authority.lowercased()
-        return name.hasSuffix(":80") ? String(name.dropLast(3)) : name
+        return name.hasSuffix(port) ? String(name.dropLast(port.count)) : name
     }
 }
