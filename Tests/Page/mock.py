@@ -63,10 +63,10 @@ def encode(count, delimiter, form, *options):
 
 
 class Fault(Exception):
-    def __init__(self, status, what, place="", remedy=""):
+    def __init__(self, status, what, place="", remedy="", code="invalid-configuration"):
         super().__init__(what)
         self.status = status
-        self.error = {"what": what, "place": place, "remedy": remedy, "code": "invalid-configuration"}
+        self.error = {"what": what, "place": place, "remedy": remedy, "code": code}
 
 
 class Mock(ThreadingHTTPServer):
@@ -86,6 +86,8 @@ class Mock(ThreadingHTTPServer):
         self.is_over = False
         # What a test wants to be so.
         self.token = None
+        # Names with password and rights; sessions with names; stages whose pictures are original.
+        self.users, self.sessions, self.originals = {}, {}, set()
         self.has_pictures = True
         self.has_live = True
         # As behind a proxy that does not pass on Host.
@@ -141,6 +143,32 @@ class Mock(ThreadingHTTPServer):
         with self.lock:
             for listener in self.listeners:
                 listener.put(message)
+
+    def login(self, secret):
+        """Who sends a request: what the real server answers to GET login; None for whom it does not know."""
+        if not self.token and not self.users:
+            return {"by": "nobody", "name": None, "rights": ["watch", "control"]}
+        if secret in self.sessions:
+            name = self.sessions[secret]
+            return {"by": "user", "name": name, "rights": self.users[name][1]}
+        if self.token and secret == self.token:
+            return {"by": "token", "name": None, "rights": ["watch", "control"]}
+        return None
+
+    def log_in(self, body):
+        name = body["name"]
+        if name not in self.users or self.users[name][0] != body["password"]:
+            raise Fault(401, "the name or the password is wrong", "Authorization", "Log in with a name and a password.",
+                        "unauthorized")
+        secret = "session-" + os.urandom(32).hex()
+        self.sessions[secret] = name
+        return {"session": secret, **self.login(secret)}
+
+    def forbids(self, login, stage):
+        """The fault of a picture that is not for that login."""
+        if stage in self.originals and "originals" not in login["rights"]:
+            return Fault(403, "looking at it needs the right 'originals'", stage, "Log in as another user.", "forbidden").error
+        return None
 
     def status(self):
         def state(stage):
@@ -287,9 +315,14 @@ class Handler(BaseHTTPRequestHandler):
             return self.file(address.path)
         if address.path == "/api/v1/live" and mock.has_live:
             return self.live()
-        if mock.token and self.headers.get("Authorization") != f"Bearer {mock.token}":
+        is_login = (self.command, address.path) == ("POST", "/api/v1/login")
+        self.login = mock.login(self.headers.get("Authorization", "").removeprefix("Bearer "))
+        if self.login is None and not is_login:
             return self.tell({"error": {"what": "the request has no token", "place": "Authorization", "code": "unauthorized",
+                                        "logins": (["user"] if mock.users else []) + (["token"] if mock.token else []),
                                         "remedy": "Send the token."}}, 401, WWW_Authenticate="Bearer")
+        if not is_login and self.command not in ("GET", "DELETE") and "control" not in self.login["rights"]:
+            return self.tell({"error": {"what": "a command needs the right 'control'", "code": "forbidden"}}, 403)
         if text and self.headers.get("Content-Type") != "application/json":
             return self.tell({"error": {"what": "the body must be application/json"}}, 415)
         try:
@@ -322,10 +355,22 @@ class Handler(BaseHTTPRequestHandler):
                 return self.tell(mock.metrics())
             case ("GET", ["plan" | "chain" | "kinds" as what]):
                 return self.tell(getattr(mock, what))
+            case ("GET", ["login"]):
+                return self.tell(self.login)
+            case ("POST", ["login"]):
+                return self.tell(mock.log_in(body))
+            case ("DELETE", ["login"]):
+                mock.sessions.pop(self.headers.get("Authorization", "").removeprefix("Bearer "), None)
+                return self.answer(204)
+            case ("GET", ["stages"]):
+                return self.tell([{"id": stage["id"], "use": stage["use"], "kind": stage["kind"], "state": mock.state,
+                                   "showsOriginals": stage["id"] in mock.originals} for stage in mock.plan["stages"]])
             case ("GET", ["events"]):
                 return self.events()
             case ("GET", ["stages", stage, "picture"]):
                 mock.stage(stage)
+                if error := mock.forbids(self.login, stage):
+                    return self.tell({"error": error}, 403)
                 return self.picture(query)
             case ("PATCH", ["stages", stage, "options"]):
                 mock.set(stage, body)
@@ -370,7 +415,9 @@ class Handler(BaseHTTPRequestHandler):
         """The WebSocket: docs/control.md."""
         mock = self.server
         offered = [part.strip() for part in self.headers.get("Sec-WebSocket-Protocol", "").split(",")]
-        if mock.token and f"framehost.token.{mock.token.encode().hex()}" not in offered:
+        shown = next((part.removeprefix("framehost.token.") for part in offered if part.startswith("framehost.token.")), "")
+        self.login = mock.login(bytes.fromhex(shown).decode())
+        if self.login is None:
             return self.tell({"error": {"what": "the request has no token"}}, 401, WWW_Authenticate="Bearer")
         accept = base64.b64encode(hashlib.sha1(
             (self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()
@@ -458,6 +505,8 @@ class LiveSocket:
         with self.mock.lock:
             self.mock.messages.append(message)
         match message:
+            case {"open": number, "stage": stage} if (error := self.mock.forbids(self.handler.login, stage)):
+                self.tell({"ended": number, "error": error})
             case {"open": number}:
                 known = self.previews.get(number, {"number": 0, "flying": False, "due": 0})
                 self.previews[number] = {**known, "wish": message, "paused": False}

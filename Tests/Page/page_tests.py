@@ -898,6 +898,122 @@ class TokenTests(Case):
         self.assertEqual(self.complained(), [])
 
 
+class LoginTests(Case):
+    """People with a name and a password, and what each may do."""
+
+    def setUp(self):
+        super().setUp()
+        self.server.users = {"anna": ("right", ["watch", "control", "originals"]), "cora": ("right", ["watch"])}
+        self.server.originals = {"left", "h264"}
+
+    def log_in(self, name, **wishes):
+        page = self.open(**wishes)
+        page.get_by_label("Name").wait_for()
+        # By the keyboard alone: the focus is where a name is written.
+        page.keyboard.type(name)
+        page.keyboard.press("Tab")
+        page.keyboard.type("right")
+        page.keyboard.press("Enter")
+        page.locator("#list tbody tr").nth(len(STAGES) - 1).wait_for()
+        return page
+
+    def test_asks_for_a_name_and_a_password_and_keeps_neither(self):
+        page = self.open()
+        page.get_by_label("Name").wait_for()
+        self.assert_no_violation(page, "the login")
+        self.assertFalse(page.get_by_label("Token").is_visible())
+        page.get_by_label("Name").fill("cora")
+        page.get_by_label("Password").fill("wrong")
+        page.keyboard.press("Enter")
+        until(lambda: "name or the password is wrong" in page.locator("#login-fault").inner_text(), "a wrong one is told")
+        self.assertEqual(page.get_by_label("Password").input_value(), "")
+        page.get_by_label("Password").fill("right")
+        page.get_by_role("button", name="Sign in").click()
+        page.locator("#list tbody tr").nth(len(STAGES) - 1).wait_for()
+        self.assertEqual(page.locator("#who").inner_text(), "cora")
+        stored = page.evaluate("() => JSON.stringify([{ ...sessionStorage }, { ...localStorage }, document.cookie])")
+        self.assertNotIn("right", stored)
+        page.reload()
+        page.locator("#list tbody tr").nth(len(STAGES) - 1).wait_for()
+        self.assertFalse(page.locator("#login").is_visible())
+        page.get_by_role("button", name="Sign out").click()
+        until(lambda: page.locator("#login").is_visible(), "the session is over here")
+        self.assertEqual(self.server.sessions, {}, "and at the server")
+        self.assertEqual(self.complained("401"), [])
+
+    def test_the_token_is_another_way(self):
+        self.server.token = "a-token-of-tests-0123456789abcdef"
+        page = self.open()
+        page.get_by_role("button", name="Use the token").click()
+        page.get_by_label("Token").fill(self.server.token)
+        page.keyboard.press("Enter")
+        page.locator("#list tbody tr").nth(len(STAGES) - 1).wait_for()
+        self.assertEqual(self.complained("401"), [])
+
+    def test_a_session_that_has_ended_is_told(self):
+        page = self.log_in("anna")
+        self.server.sessions.clear()
+        until(lambda: "session has ended" in page.locator("#login-fault").inner_text(), "the page says why it asks")
+        page.get_by_label("Name").fill("cora")
+        page.get_by_label("Password").fill("right")
+        page.keyboard.press("Enter")
+        until(lambda: page.locator("#who").inner_text() == "cora", "another user is there")
+        until(lambda: page.locator("#rights").is_visible(), "who may do less")
+
+    def test_who_only_watches_is_told_and_presses_nothing(self):
+        page = self.log_in("cora")
+        self.assertIn("“control”", page.locator("#rights").inner_text())
+        self.assertTrue(page.get_by_role("button", name="End the run…").is_disabled())
+        self.choose(page, "title")
+        for name in ("Pause", "Add a branch…", "Remove…", "Apply"):
+            self.assertTrue(page.locator("#stage-body").get_by_role("button", name=name, exact=True).is_disabled(), name)
+        self.assertTrue(page.locator("#option-text").is_disabled())
+        self.assertIn("the user cora does not have", page.locator("#no-control").inner_text())
+        self.assertTrue(page.locator("#stage-body").get_by_role("button", name="Snapshot (PNG)").is_enabled())
+        self.assert_no_violation(page, "a page of somebody who watches")
+        self.assertEqual(self.complained("401"), [])
+
+    def test_previews_of_a_bare_stage_are_words(self):
+        page = self.log_in("cora")
+        page.locator("#preview-stage").select_option("left")
+        page.get_by_role("button", name="Add preview").click()
+        tile = page.locator("#tiles .tile", has=page.locator("strong", has_text="left"))
+        # Pictures come only where somebody looks.
+        tile.scroll_into_view_if_needed()
+        until(lambda: "“originals”" in tile.locator(".over").inner_text(), "the tile says why")
+        self.assertFalse(tile.locator("canvas").is_visible())
+        self.assertTrue(tile.get_by_role("button", name="Snapshot").is_disabled())
+        self.choose(page, "left")
+        self.assertIn("“originals”", page.locator("#no-originals").inner_text())
+        self.assertTrue(page.locator("#stage-body").get_by_role("button", name="Preview", exact=True).is_disabled())
+        self.assert_no_violation(page, "previews that are words")
+        # It was not even asked for.
+        self.assertFalse([message for message in self.said if message.get("open") is not None and message.get("stage") == "left"])
+        # A change covers it again.
+        tile.scroll_into_view_if_needed()
+        self.server.originals.clear()
+        self.server.post("structure-changed", "The chain has other stages.")
+        until(lambda: tile.locator("canvas").is_visible() and tile.locator(".over").is_hidden(), "it shows pictures")
+        # And bares it: the server ends the preview first.
+        self.server.originals.add("left")
+        self.server.end_previews({"what": "looking at it needs the right 'originals'", "place": "left", "code": "forbidden"})
+        until(lambda: "'originals'" in tile.locator(".over").inner_text(), "it says what the server says")
+        self.assertEqual(self.complained("401"), [])
+
+    def test_who_has_all_rights_sees_and_does_all(self):
+        page = self.log_in("anna")
+        page.locator("#preview-stage").select_option("left")
+        page.get_by_role("button", name="Add preview").click()
+        tile = page.locator("#tiles .tile", has=page.locator("strong", has_text="left"))
+        # Pictures come only where somebody looks.
+        tile.scroll_into_view_if_needed()
+        until(lambda: tile.locator(".over").is_hidden(), "it shows pictures")
+        self.assertFalse(page.locator("#rights").is_visible())
+        self.choose(page, "left")
+        page.locator("#stage-body").get_by_role("button", name="Pause", exact=True).click()
+        until(lambda: "left" in self.server.paused, "a stage is paused")
+
+
 @unittest.skipUnless(os.access(PROGRAM, os.X_OK), f"the program is not built: '{PROGRAM}'")
 class ProgramTests(PageTests):
     """The same with the program, and what only it can show."""

@@ -29,6 +29,7 @@ public enum PageFiles {
         case "layout.js": script(PackageResources.layout_js)
         case "list.js": script(PackageResources.list_js)
         case "live.js": script(PackageResources.live_js)
+        case "login.js": script(PackageResources.login_js)
         case "main.js": script(PackageResources.main_js)
         case "model.js": script(PackageResources.model_js)
         case "previews.js": script(PackageResources.previews_js)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Requests to the control server, with the token; answers as values, refusals as `Fault`.
+// Requests to the control server, with the token or the session of a login; answers as values, refusals as `Fault`.
 
 const tokenKey = "framehost-token"
 
 /** What the server says of a request that it refuses: what, where, remedy. */
 export class Fault extends Error {
-  constructor(status, what, { place = "", remedy = "", code = "", faults = [] } = {}) {
+  constructor(status, what, { place = "", remedy = "", code = "", faults = [], logins = [] } = {}) {
     super(what)
     this.status = status
     this.what = what
@@ -15,6 +15,8 @@ export class Fault extends Error {
     this.code = code
     // Each fault, where there are several.
     this.faults = faults
+    // How this page may show who is there, where it must.
+    this.logins = logins.length > 0 ? logins : ["token"]
   }
 
   /** `place: what. remedy`, as the program writes it. */
@@ -25,7 +27,7 @@ export class Fault extends Error {
   }
 }
 
-/** The token of this tab. `#token=…` in the address sets it, and is taken from there at once. */
+/** The token of this tab, or the session of a login. `#token=…` in the address sets it, and is taken from there at once. */
 class Session {
   constructor() {
     const given = new URLSearchParams(location.hash.slice(1)).get("token")
@@ -33,9 +35,13 @@ class Session {
       this.token = given
       history.replaceState(null, "", location.pathname + location.search)
     }
-    // Called when the server asks for a token or refuses the one that it got; resolves when there is another.
+    // Called with the token that was refused, if there was one, and with the ways to show who is there; resolves when there
+    // is another.
     this.onUnauthorised = async () => {}
   }
+
+  /** Whether a token is what a login has given. */
+  isSession(token) { return /^session-[0-9a-f]{64}$/.test(token ?? "") }
 
   get token() { return sessionStorage.getItem(tokenKey) }
   set token(value) {
@@ -54,7 +60,7 @@ const path = (...parts) => base + parts.map(encodeURIComponent).join("/")
 
 async function send(method, address, body, options = {}) {
   const headers = { Accept: options.accept ?? "application/json", ...options.headers }
-  const token = session.token
+  const token = options.isLogin ? null : session.token
   if (token) headers.Authorization = `Bearer ${token}`
   if (body !== undefined) headers["Content-Type"] = "application/json"
   let response
@@ -67,8 +73,9 @@ async function send(method, address, body, options = {}) {
     if (error.name === "AbortError") throw error
     throw new Fault(0, "the server does not answer", { remedy: "Check that the program is still running." })
   }
-  if (response.status === 401) {
-    await session.onUnauthorised(token)
+  if (response.status === 401 && !options.isLogin) {
+    const { logins } = await refusal(response)
+    await session.onUnauthorised(token, logins)
     // Once more with the new one; a second refusal asks again.
     return send(method, address, body, options)
   }
@@ -79,6 +86,7 @@ async function send(method, address, body, options = {}) {
 function fault(status, error) {
   return new Fault(status, String(error.what ?? error.text ?? "the request was refused"), {
     place: String(error.place ?? ""), remedy: String(error.remedy ?? ""), code: String(error.code ?? ""),
+    logins: Array.isArray(error.logins) ? error.logins : [],
   })
 }
 
@@ -117,6 +125,17 @@ export const api = {
   chain: () => read("chain"),
   plan: () => read("plan"),
   kinds: () => read("kinds"),
+  /** Who this page is, and what it may do: `{ by, name, rights }`. */
+  login: () => read("login"),
+  stages: () => read("stages"),
+
+  /** A session for a name and a password: `{ session, name, rights }`. */
+  async logIn(name, password) {
+    const response = await send("POST", path("login"), { name, password }, { isLogin: true, priority: "high" })
+    return response.json()
+  },
+  /** Ends the session; whoever has no session ends nothing. */
+  logOut: () => send("DELETE", path("login"), undefined),
 
   set: (stage, options) => control("PATCH", path("stages", stage, "options"), options),
   command: (stage, name, body = {}) => control("POST", path("stages", stage, "commands", name), body),

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Questions, the login and the form of a new branch. Native dialogs: they keep the focus and close with Escape.
+// Questions and the form of a new branch. Native dialogs: they keep the focus and close with Escape.
 
 import { find, make, setText } from "./dom.js"
-import { session } from "./api.js"
 
 /** Buttons that close without an answer do not submit, so that no field's rule holds them. */
 function withCancel(dialog) {
@@ -22,29 +21,6 @@ export function ask(title, text, yes) {
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true })
   })
-}
-
-let login = null
-
-/** Asks for the token, once for all requests that were refused with `used`; resolves when there is another one. */
-export function askForToken(used) {
-  if (session.token !== used && session.token) return Promise.resolve()
-  login ??= new Promise((resolve) => {
-    const dialog = find("#login")
-    const field = find("#token")
-    setText(find("#login-fault"), used ? "The server did not accept this token." : "")
-    session.token = null
-    field.value = ""
-    dialog.oncancel = (event) => event.preventDefault()
-    dialog.onclose = () => {
-      session.token = field.value.trim()
-      field.value = ""
-      login = null
-      resolve()
-    }
-    dialog.showModal()
-  })
-  return login
 }
 
 const ofPictures = [

@@ -4,12 +4,13 @@
 
 import { announce } from "./announce.js"
 import { api, session } from "./api.js"
-import { ask, askForToken, prepare } from "./dialogs.js"
+import { ask, prepare } from "./dialogs.js"
 import { find, make, setAttribute, setText, sleep } from "./dom.js"
 import { EventList } from "./events.js"
 import { Graph } from "./graph.js"
 import { StageList } from "./list.js"
 import { Live } from "./live.js"
+import { askForLogin } from "./login.js"
 import { Model } from "./model.js"
 import { Previews } from "./previews.js"
 import { StagePanel } from "./stage.js"
@@ -37,8 +38,13 @@ class Page {
     this.lost = ""
     this.failed = ""
     this.failedTimer = null
-    session.onUnauthorised = (used) => askForToken(used)
-    find("#sign-out").addEventListener("click", () => {
+    session.onUnauthorised = async (used, ways) => {
+      await askForLogin(used, ways)
+      // Another user may do something else.
+      this.isStale = true
+    }
+    find("#sign-out").addEventListener("click", async () => {
+      if (session.isSession(session.token)) await api.logOut().catch(() => {})
       session.token = null
       location.reload()
     })
@@ -71,6 +77,7 @@ class Page {
       if (this.isStale || (!this.model.fits(figures) && key !== this.lastMisfit)) {
         this.isStale = false
         const [plan, chain, kinds] = [await api.plan(), await api.chain(), await api.kinds()]
+        this.model.takeRights(await api.login(), await api.stages())
         this.model.takeStructure(plan, chain, kinds)
         this.lastMisfit = this.model.fits(figures) ? "" : key
         this.model.takeFigures(figures)
@@ -105,12 +112,24 @@ class Page {
     setText(find("#latency"), time(model.latency))
     setText(find("#lost"), count(model.lost))
     find("#sign-out").hidden = !session.token
-    find("#drain").disabled = !["streaming", "rendering", "paused", "recovering"].includes(model.state)
+    this.showRights()
+    find("#drain").disabled = !model.may("control") || !["streaming", "rendering", "paused", "recovering"].includes(model.state)
     this.showProblems()
     this.graph.update(model, this.panel.id)
     this.list.update(model, this.panel.id)
     this.panel.update()
     this.previews.update()
+  }
+
+  showRights() {
+    const { login, onlyWatches } = this.model
+    const [who, rights] = [find("#who"), find("#rights")]
+    setText(who, login.name ?? "")
+    who.hidden = login.name == null
+    setText(rights, onlyWatches)
+    rights.hidden = onlyWatches === ""
+    if (onlyWatches) setAttribute(find("#drain"), "aria-describedby", "rights")
+    else find("#drain").removeAttribute("aria-describedby")
   }
 
   showProblems() {

@@ -29,6 +29,33 @@ export class Model {
     this.latency = null
     // Options that were set while the page was open, by stage: the chain file need not say them.
     this.set = new Map()
+    // What this page may do, before the server has said it: all, since the server refuses what it may not.
+    this.login = { by: "nobody", name: null, rights: ["watch", "control", "originals"] }
+    this.bare = new Set()
+  }
+
+  /** - login: who this page is. - stages: the short list, which says what shows originals. */
+  takeRights(login, stages) {
+    this.login = login
+    this.bare = new Set(stages.filter((stage) => stage.showsOriginals).map((stage) => stage.id))
+  }
+
+  may(right) { return this.login.rights.includes(right) }
+
+  /** Why pictures of a stage are not for this page; "" if they are. */
+  hides(id) {
+    if (!this.bare.has(id) || this.may("originals")) return ""
+    return `This stage shows what a stage with privacy behind it covers. Looking at it needs the right “originals”, which ${this.whoLacks}.`
+  }
+
+  /** Why this page may not change anything; "" if it may. */
+  get onlyWatches() {
+    return this.may("control") ? "" : `You may watch this chain and not control it: that needs the right “control”, which ${this.whoLacks}.`
+  }
+
+  get whoLacks() {
+    const { by, name } = this.login
+    return by === "user" ? `the user ${name} does not have` : by === "token" ? "the token does not have" : "nobody has without a login"
   }
 
   /** Plan, chain file and kinds; figures of stages that are gone are forgotten. */

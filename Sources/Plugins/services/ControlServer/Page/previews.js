@@ -118,6 +118,7 @@ export class Previews {
   }
 
   update() {
+    for (const tile of this.tiles) tile.hide(this.model.hides(tile.stage))
     find("#no-previews").hidden = this.tiles.length > 0
     for (const tile of this.tiles) tile.update()
   }
@@ -138,12 +139,16 @@ class Tile {
     this.over = make("p", { class: "over" }, "Waiting for a picture.")
     this.figures = make("span", { class: "quiet figures" })
     this.pauseButton = make("button", { type: "button", onclick: () => this.set({ paused: !this.wishes.paused }) }, "Pause")
+    this.snapshotButton = codec ? null : make("button", { type: "button", onclick: () => this.snapshot() }, "Snapshot")
+    // Why its pictures are not for this page; "" if they are.
+    this.why = ""
+    this.isUnable = false
     this.fault = make("p", { class: "fault", role: "alert" })
     this.element = make("li", { class: "tile" },
       make("div", { class: "picture" }, this.canvas, this.over),
       make("div", { class: "row" }, make("strong", {}, stage), this.figures),
       make("div", { class: "row" }, this.pauseButton,
-        codec ? null : make("button", { type: "button", onclick: () => this.snapshot() }, "Snapshot"),
+        this.snapshotButton,
         make("button", { type: "button", "aria-label": `Close the preview of ${stage}`, onclick: () => previews.remove(this) }, "Close")),
       make("details", {}, make("summary", {}, "Settings", make("span", { class: "unseen" }, ` of the preview of ${stage}`)),
         make("div", { class: "settings" }, Object.keys(choices).filter((key) => !codec || key === "rotate").map((key) => this.choice(key)), this.mirrorBox())),
@@ -193,7 +198,7 @@ class Tile {
 
   /** Asks for pictures only while somebody sees them. */
   look() {
-    const isSeen = this.isInView && !document.hidden && !this.wishes.paused
+    const isSeen = this.isInView && !document.hidden && !this.wishes.paused && !this.why
     if (isSeen) this.viewer.resume()
     else this.viewer.pause()
   }
@@ -220,13 +225,30 @@ class Tile {
     this.age = age == null ? null : this.age == null ? age : this.age + (age - this.age) / 8
   }
 
+  /** Words in the picture's place, for as long as it is not for this page. */
+  hide(why) {
+    if (this.why === why) return
+    const wasHidden = Boolean(this.why)
+    this.why = why
+    this.canvas.hidden = this.isUnable || why !== ""
+    this.element.classList.toggle("unable", this.isUnable || why !== "")
+    for (const button of [this.pauseButton, this.snapshotButton]) if (button) button.disabled = why !== ""
+    this.look()
+    if (why || wasHidden) this.say(why || "Waiting for a picture.")
+    this.frame = this.age = null
+    this.times = []
+  }
+
   say(text) {
+    // What a viewer says is of before.
+    if (this.why && text !== this.why) return
     setText(this.over, text)
     this.over.hidden = text === ""
   }
 
   /** There will never be a picture. */
   giveUp(text) {
+    this.isUnable = true
     this.say(text)
     this.element.classList.add("unable")
     this.canvas.hidden = this.pauseButton.hidden = true
@@ -235,6 +257,11 @@ class Tile {
 
   /** Words and figures; once a second. */
   update() {
+    if (this.why) {
+      setText(this.figures, "")
+      setAttribute(this.canvas, "aria-label", `Preview of ${this.stage}: not shown`)
+      return
+    }
     const state = this.wishes.paused ? "preview paused" : this.previews.model.find(this.stage)?.live?.state ?? "waiting"
     setAttribute(this.canvas, "aria-label", `Preview of ${this.stage}: ${state}`)
     setText(this.pauseButton, this.wishes.paused ? "Play" : "Pause")

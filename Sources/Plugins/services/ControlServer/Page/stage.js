@@ -46,7 +46,9 @@ export class StagePanel {
     const found = this.model.find(this.id)
     if (!found) return this.close()
     const { planned } = found
-    const key = JSON.stringify([planned.id, planned.use, planned.output, planned.inputs, planned.outputs])
+    const { onlyWatches } = this.model
+    const hides = this.model.hides(planned.id)
+    const key = JSON.stringify([planned.id, planned.use, planned.output, planned.inputs, planned.outputs, onlyWatches, hides])
     if (key !== this.key) {
       this.key = key
       this.build(planned)
@@ -67,9 +69,11 @@ export class StagePanel {
     const parts = [
       make("p", {}, make("code", {}, planned.use), kind ? ` · ${kind.summary}` : planned.inserted ? " · inserted by the plan" : ""),
       make("p", { class: "quiet" }, this.neighbours(planned)),
-      this.hurts, this.figures, this.buttons(planned), this.said, this.fault,
+      this.hurts, this.figures,
+      Object.entries(this.reasons(planned)).filter(([, text]) => text).map(([id, text]) => make("p", { class: "quiet", id }, text)),
+      this.buttons(planned), this.said, this.fault,
     ]
-    if (kind?.commands.length > 0) parts.push(this.commands(planned, kind))
+    if (kind?.commands.length > 0) parts.push(this.controls(this.commands(planned, kind)))
     if (kind?.options.length > 0) {
       const choices = { active: planned.use === "source-switch" ? planned.inputs : undefined }
       // The panel may show another stage by the time an answer comes.
@@ -80,9 +84,21 @@ export class StagePanel {
           this.onChange()
           return answer
         })
-      parts.push(make("h3", {}, "Options"), this.form.element)
+      parts.push(make("h3", {}, "Options"), this.controls(this.form.element))
     }
-    this.body.replaceChildren(...parts)
+    this.body.replaceChildren(...parts.flat())
+  }
+
+  /** Why some things are disabled here, by the id of their sentence. */
+  reasons(planned) {
+    const hides = planned.hasPictures || planned.unitCodec ? this.model.hides(planned.id) : ""
+    return { "no-control": this.model.onlyWatches, "no-originals": hides }
+  }
+
+  /** What only those use who may control the chain. */
+  controls(element) {
+    if (this.model.may("control")) return element
+    return make("fieldset", { class: "plain", disabled: true, "aria-describedby": "no-control" }, element)
   }
 
   neighbours({ inputs, outputs, output }) {
@@ -95,24 +111,31 @@ export class StagePanel {
   buttons(planned) {
     const id = planned.id
     const button = (text, action, className) => make("button", { type: "button", class: className, onclick: action }, text)
-    this.pauseButton = button("Pause", () => this.act(() =>
-      (this.isPaused ? api.resume(id) : api.pause(id)), this.isPaused ? "resumed" : "paused"))
+    const reasons = this.reasons(planned)
+    const unless = (reason, element) => {
+      if (!reasons[reason]) return element
+      element.disabled = true
+      element.setAttribute("aria-describedby", reason)
+      return element
+    }
+    this.pauseButton = unless("no-control", button("Pause", () => this.act(() =>
+      (this.isPaused ? api.resume(id) : api.pause(id)), this.isPaused ? "resumed" : "paused")))
     const row = make("div", { class: "row" }, this.pauseButton)
     if (planned.inserted) this.pauseButton.hidden = true
     if (planned.hasPictures) {
-      row.append(button("Preview", () => this.preview(id)),
-        button("Snapshot (JPEG)", () => this.snapshot(id, "jpeg")), button("Snapshot (PNG)", () => this.snapshot(id, "png")))
+      row.append(...[button("Preview", () => this.preview(id)), button("Snapshot (JPEG)", () => this.snapshot(id, "jpeg")),
+        button("Snapshot (PNG)", () => this.snapshot(id, "png"))].map((one) => unless("no-originals", one)))
     } else if (planned.unitCodec) {
-      row.append(button(`Preview (${planned.unitCodec})`, () => this.preview(id)))
+      row.append(unless("no-originals", button(`Preview (${planned.unitCodec})`, () => this.preview(id))))
     }
     if (planned.output && !planned.inserted) {
-      row.append(button("Add a branch…", () => askForBranch(planned, async (branch) => {
+      row.append(unless("no-control", button("Add a branch…", () => askForBranch(planned, async (branch) => {
         const answer = await api.attach(branch)
         this.tell("The branch is attached", answer)
         this.onChange()
-      })))
+      }))))
     }
-    if (planned.inputs.length > 0 && !planned.inserted) row.append(button("Remove…", () => this.detach(id), "danger"))
+    if (planned.inputs.length > 0 && !planned.inserted) row.append(unless("no-control", button("Remove…", () => this.detach(id), "danger")))
     row.append(button("Close", () => this.close()))
     return row
   }
