@@ -21,20 +21,22 @@ struct ControlClient {
     /// - Parameters:
     ///   - url: `http://127.0.0.1:8080`; the scheme may be left out.
     ///   - argument: The argument that the address was given with, which is the place of its faults.
-    ///   - tokenFile: A file with the token in its first line; without it $FRAMEHOST_TOKEN, if that is set.
+    ///   - tokenFile: A file with the token in its first line; without it $FRAMEHOST_LOGIN (`name:password`), or else
+    ///     $FRAMEHOST_TOKEN, if one of them is set.
     /// - Throws: ``FrameHostError``.
     init(_ url: String, argument: String = "url", tokenFile: String?) throws {
         let given = url
         var url = url
         if url.firstRange(of: "://") == nil { url = "http://\(url)" }
         while url.hasSuffix("/") { url.removeLast() }
-        // A token in the address would appear in the log, and no server asks for one there.
+        // A token or password in the address would appear in lists of processes and in logs.
         guard !url.contains(where: { "#?@".contains($0) }) else {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(argument: argument),
                 what: "the address must name only the server",
                 remedy:
-                    "Write http://HOST:PORT, and give the token with --token-file or $FRAMEHOST_TOKEN.")
+                    "Write http://HOST:PORT. Give the token with --token-file or $FRAMEHOST_TOKEN, or name:password in $FRAMEHOST_LOGIN."
+            )
         }
         let scheme = url.prefix { $0 != ":" }.lowercased()
         guard scheme == "http" || scheme == "https", url.utf8.count > scheme.utf8.count + 3,
@@ -49,7 +51,7 @@ struct ControlClient {
         if let fault = Self.fault(ofAuthority: authority, in: given, argument) { throw fault }
         base = url
         hasPort = authority.contains { $0 == ":" } && authority.last != "]"
-        fields = try Self.token(tokenFile).map { ["Authorization: Bearer \($0)"] } ?? []
+        fields = try Self.authorization(tokenFile).map { ["Authorization: \($0)"] } ?? []
         library = try FetchLibrary()
     }
 
@@ -74,6 +76,37 @@ struct ControlClient {
             return fault("the port in '\(url)' must be a whole number from 1 to 65535")
         }
         return nil
+    }
+
+    /// The value of the field. No fault shows what is in the file or the variable.
+    private static func authorization(_ tokenFile: String?) throws -> String? {
+        guard tokenFile == nil, let variable = getenv("FRAMEHOST_LOGIN"), variable.pointee != 0 else {
+            return try token(tokenFile).map { "Bearer \($0)" }
+        }
+        let login = String(cString: variable)
+        guard let colon = login.utf8.firstIndex(of: 58), colon != login.startIndex,
+            login.utf8.allSatisfy({ $0 >= 32 && $0 != 127 })
+        else {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(argument: "FRAMEHOST_LOGIN"),
+                what: "the login must be name:password, without control characters",
+                remedy: "Set it to a name and a password of 'users' of the server's 'control'.")
+        }
+        return "Basic \(base64(Array(login.utf8)))"
+    }
+
+    /// RFC 4648, 4.
+    private static func base64(_ bytes: [UInt8]) -> String {
+        let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+        var text: [UInt8] = []
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
+            for place in 0..<4 {
+                text.append(place <= group.count ? digits[bits >> (18 - 6 * place) & 63] : UInt8(ascii: "="))
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 
     /// Reads the token. No fault shows what is in the file.
@@ -149,7 +182,8 @@ struct ControlClient {
     ) throws -> [UInt8]? {
         var bytes: [UInt8] = []
         let result = library.request(
-            method, base + path, fields: fields + (body == nil ? [] : ["Content-Type: application/json"]),
+            method, base + path, authorities: FetchLibrary.authorities,
+            fields: fields + (body == nil ? [] : ["Content-Type: application/json"]),
             body: body.map { Array($0.text().utf8) }, seconds: seconds
         ) { _, piece in
             guard bytes.count + piece.count <= Self.mostBytes else { return false }
@@ -182,7 +216,9 @@ struct ControlClient {
     func lines(_ path: String, line: @escaping (String) -> Bool) throws {
         var rest: [UInt8] = []
         var isEnough = false
-        let result = library.request("GET", base + path, fields: fields, body: nil, seconds: nil) { status, piece in
+        let result = library.request(
+            "GET", base + path, authorities: FetchLibrary.authorities, fields: fields, body: nil, seconds: nil
+        ) { status, piece in
             rest += piece
             guard status == 200 else { return rest.count <= 1 << 20 }
             while let end = rest.firstIndex(of: 10) {
@@ -205,6 +241,8 @@ struct ControlClient {
         guard result.code == 0 else {
             // CURLE_GOT_NOTHING, CURLE_RECV_ERROR.
             let hasHungUp = [52, 56].contains(result.code)
+            // CURLE_PEER_FAILED_VERIFICATION.
+            let isUnknown = result.code == 60
             // libcurl's words for CURLE_COULDNT_CONNECT repeat the address.
             let isDeaf = result.code == 7
             throw FrameHostErrors([
@@ -215,9 +253,11 @@ struct ControlClient {
                         : "cannot be reached: \(isDeaf ? "nothing answers there" : result.words)",
                     remedy: hasHungUp
                         ? "Check whether the chain still runs. If it has ended, start it again, and repeat the command."
-                        : hasPort
-                            ? "Check the address, and that a chain with \"control\" in its file runs there."
-                            : "Write the address with its port, as the chain prints it when it starts, such as http://127.0.0.1:8080.",
+                        : isUnknown
+                            ? "Set SSL_CERT_FILE to a file with the server's certificate, or with that of its certificate authority."
+                            : hasPort
+                                ? "Check the address, and that a chain with \"control\" in its file runs there."
+                                : "Write the address with its port, as the chain prints it when it starts, such as http://127.0.0.1:8080.",
                     reason: .noServer)
             ])
         }
@@ -226,7 +266,12 @@ struct ControlClient {
         let faults = (answer?["faults"]?.asArray ?? answer?["error"].map { [$0] } ?? []).map(fault)
         if result.status == 401, faults.isEmpty == false {
             var first = faults[0]
-            first.remedy = "Give the server's token: in $FRAMEHOST_TOKEN, or in a file that --token-file names."
+            let logins = answer?["error"]?["logins"]?.asArray?.compactMap(\.asString) ?? ["token"]
+            let ways = [
+                ("user", "Set $FRAMEHOST_LOGIN to name:password."),
+                ("token", "Give the server's token: in $FRAMEHOST_TOKEN, or in a file that --token-file names."),
+            ]
+            first.remedy = ways.filter { logins.contains($0.0) }.map(\.1).joined(separator: " Or: ")
             throw FrameHostErrors([first])
         }
         guard !faults.isEmpty else { throw isNoServer("it answers with HTTP status \(result.status)") }

@@ -39,7 +39,8 @@ struct CtlCommand: ParsableCommand {
     @ArgumentParser.Option(
         name: .customLong("token-file"),
         help: ArgumentHelp(
-            "A file with the server's token. Without it, the token is the value of $FRAMEHOST_TOKEN.", valueName: "file"
+            "A file with the server's token. Without it, $FRAMEHOST_LOGIN has name:password, or $FRAMEHOST_TOKEN the token.",
+            valueName: "file"
         ))
     var tokenFile: String?
 

@@ -48,7 +48,7 @@ struct GraphCommand: ParsableCommand {
     @ArgumentParser.Option(
         name: .customLong("token-file"),
         help: ArgumentHelp(
-            "For a running chain: a file with the server's token. Without it, the token is the value of $FRAMEHOST_TOKEN.",
+            "For a running chain: a file with the server's token. Without it, $FRAMEHOST_LOGIN has name:password, or $FRAMEHOST_TOKEN the token.",
             valueName: "file")
     )
     var tokenFile: String?

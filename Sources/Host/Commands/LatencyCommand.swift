@@ -48,7 +48,7 @@ struct LatencyCommand: ParsableCommand {
     @ArgumentParser.Option(
         name: .customLong("token-file"),
         help: ArgumentHelp(
-            "A file with the control server's token. Without it, the token is the value of $FRAMEHOST_TOKEN.",
+            "A file with the control server's token. Without it, $FRAMEHOST_LOGIN has name:password, or $FRAMEHOST_TOKEN the token.",
             valueName: "file"))
     var tokenFile: String?
 

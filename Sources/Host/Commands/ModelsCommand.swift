@@ -71,7 +71,7 @@ struct ModelsCommand: ParsableCommand {
                 let fetch = ModelFetch(
                     model: model, origin: try ModelFetch.origin(from, of: model), folder: try Self.folder(to),
                     library: try FetchLibrary(),
-                    authorities: Self.authorities)
+                    authorities: FetchLibrary.authorities)
                 let (path, isNew) = try fetch.run()
                 Terminal.say("\(isNew ? "Fetched" : "Already there"): \(path) (SHA-256 correct).")
             } catch {
@@ -107,14 +107,6 @@ struct ModelsCommand: ParsableCommand {
                     remedy: "Name one with --to.")
             }
             return folder
-        }
-
-        /// The file of certificates, from curl's environment variables.
-        private static var authorities: String? {
-            for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
-                if let value = getenv(name), value.pointee != 0 { return String(cString: value) }
-            }
-            return nil
         }
     }
 }

@@ -35,7 +35,8 @@ struct FetchLibrary {
     private typealias Take = @convention(c) (UnsafeMutableRawPointer?, Int32, UnsafePointer<UInt8>?, Int) -> Int32
     private typealias Request =
         @convention(c) (
-            UnsafePointer<CChar>, UnsafePointer<CChar>, UnsafePointer<UnsafePointer<CChar>?>?, Int,
+            UnsafePointer<CChar>, UnsafePointer<CChar>, UnsafePointer<CChar>?, UnsafePointer<UnsafePointer<CChar>?>?,
+            Int,
             UnsafeRawPointer?, Int, Int64, Take?, UnsafeMutableRawPointer?, UnsafeMutablePointer<Int32>,
             UnsafeMutablePointer<CChar>, Int
         ) -> Void
@@ -65,6 +66,14 @@ struct FetchLibrary {
         self.digestOfBytes = unsafeBitCast(digestOfBytes, to: DigestOfBytes.self)
     }
 
+    /// The file of certificates to trust in place of the system's, from curl's environment variables.
+    static var authorities: String? {
+        for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
+            if let value = getenv(name), value.pointee != 0 { return String(cString: value) }
+        }
+        return nil
+    }
+
     /// One GET, written to `file` from the byte `start` on and no further than `most`.
     func get(_ url: String, authorities: String?, from start: Int, most: Int, to file: Int32, progress: FetchProgress)
         -> Result
@@ -88,11 +97,12 @@ struct FetchLibrary {
     /// One request over HTTP or HTTPS.
     ///
     /// - Parameters:
+    ///   - authorities: A file of certificates; nil for the system's.
     ///   - fields: Whole header lines.
     ///   - seconds: The longest time; nil for no limit.
     ///   - take: Gets the status and pieces of the answer as they come. It ends the transfer by returning false.
     func request(
-        _ method: String, _ url: String, fields: [String], body: [UInt8]?, seconds: Int?,
+        _ method: String, _ url: String, authorities: String?, fields: [String], body: [UInt8]?, seconds: Int?,
         take: @escaping (Int, UnsafeBufferPointer<UInt8>) -> Bool
     ) -> Result {
         final class Taker {
@@ -103,11 +113,15 @@ struct FetchLibrary {
         var words = [CChar](repeating: 0, count: 512)
         let taker = Taker(take)
         let lines: [UnsafeMutablePointer<CChar>?] = fields.map { strdup($0) }
-        defer { for line in lines { free(line) } }
+        let bundle = authorities.flatMap { strdup($0) }
+        defer {
+            for line in lines { free(line) }
+            free(bundle)
+        }
         withExtendedLifetime(taker) {
             (body ?? []).withUnsafeBytes { bytes in
                 ask(
-                    method, url, lines.map { UnsafePointer($0) }, lines.count,
+                    method, url, bundle, lines.map { UnsafePointer($0) }, lines.count,
                     body == nil ? nil : bytes.baseAddress,
                     bytes.count, Int64(seconds ?? 0),
                     { context, status, bytes, count in

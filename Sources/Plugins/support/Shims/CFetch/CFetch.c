@@ -91,7 +91,7 @@ static size_t give(char *bytes, size_t size, size_t count, void *user) {
 }
 
 void fh_fetch_request(
-    const char *method, const char *url, const char *const *fields, size_t field_count, const void *body, size_t body_length, int64_t seconds,
+    const char *method, const char *url, const char *authorities, const char *const *fields, size_t field_count, const void *body, size_t body_length, int64_t seconds,
     int (*take)(void *context, int32_t status, const uint8_t *bytes, size_t count), void *context, int32_t result[FH_FETCH_RESULTS],
     char *message, size_t capacity) {
     for (int index = 0; index < FH_FETCH_RESULTS; ++index) result[index] = 0;
@@ -115,6 +115,7 @@ void fh_fetch_request(
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    if (authorities) curl_easy_setopt(curl, CURLOPT_CAINFO, authorities);
     // A token is for the server that is named, not for a proxy of the environment.
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);

@@ -33,9 +33,9 @@ void fh_fetch(
     void *context, int32_t result[FH_FETCH_RESULTS], char *message, size_t capacity);
 
 // One request over HTTP or HTTPS, no redirects. `fields` are whole header lines; `body` may be NULL. `take` gets the status with each piece of
-// the answer as it comes, and ends the transfer by not returning 0. `seconds` bounds the whole of it; 0 for no bound. `message`: curl's words.
+// the answer as it comes, and ends the transfer by not returning 0. `authorities` as above. `seconds` bounds the whole of it; 0 for no bound. `message`: curl's words.
 void fh_fetch_request(
-    const char *method, const char *url, const char *const *fields, size_t field_count, const void *body, size_t body_length, int64_t seconds,
+    const char *method, const char *url, const char *authorities, const char *const *fields, size_t field_count, const void *body, size_t body_length, int64_t seconds,
     int (*take)(void *context, int32_t status, const uint8_t *bytes, size_t count), void *context, int32_t result[FH_FETCH_RESULTS],
     char *message, size_t capacity);
 
