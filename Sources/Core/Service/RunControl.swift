@@ -65,11 +65,6 @@ public protocol RunControl: AnyObject, Sendable {
     @discardableResult
     func requestKeyframe(of stage: String) -> Bool
 
-    /// Whether pictures of this stage are original: a privacy stage behind it, or behind what feeds it, has not covered them (docs/design/047-originals.md).
-    func showsOriginals(_ stage: String) -> Bool
-    /// Whether a command shows or records originals, or changes what is hidden, so that its sender needs the right `originals`.
-    func needsOriginals(_ command: JSONNode) -> Bool
-
     /// Encodes a picture as a file. This takes a while: do not call it on a thread that serves many clients.
     ///
     /// - Throws: ``FrameHostError`` with code `.unavailable` where no plugin can, or what the plugin throws.

@@ -51,10 +51,6 @@ final class HostControl: RunControl {
 
     func requestKeyframe(of stage: String) -> Bool { running.requestKeyframe(of: stage) }
 
-    func showsOriginals(_ stage: String) -> Bool { false }
-
-    func needsOriginals(_ command: JSONNode) -> Bool { false }
-
     func encode(_ picture: StagePicture, as form: PictureForm) throws -> [UInt8] {
         try encoder.encoder().encode(
             picture, as: form, takenAt: running.clock.unixTime(at: picture.capturedAt))
