@@ -3,6 +3,7 @@
 // One stage: what it is, its figures, what can be done with it, its options.
 
 import { api } from "./api.js"
+import { isAreas, openAreas } from "./areas.js"
 import { ask, askForBranch } from "./dialogs.js"
 import { find, make, setAttribute, setText } from "./dom.js"
 import { OptionForm } from "./forms.js"
@@ -77,14 +78,16 @@ export class StagePanel {
     if (kind?.options.length > 0) {
       const choices = { active: planned.use === "source-switch" ? planned.inputs : undefined }
       // The panel may show another stage by the time an answer comes.
-      this.form = new OptionForm(kind.options, (option) => this.model.value(this.planned ?? planned, option), choices,
-        async (options) => {
-          const answer = await api.set(planned.id, options)
-          this.model.remember(planned.id, options)
-          this.onChange()
-          return answer
-        })
-      parts.push(make("h3", {}, "Options"), this.controls(this.form.element))
+      const apply = async (options) => {
+        const answer = await api.set(planned.id, options)
+        this.model.remember(planned.id, options)
+        this.onChange()
+        return answer
+      }
+      this.form = new OptionForm(kind.options, (option) => this.model.value(this.planned ?? planned, option), choices, apply)
+      const drawn = kind.options.filter((option) => option.live && isAreas(option)).map((option) => make("button", {
+        type: "button", onclick: () => this.drawAreas(planned, kind, option, apply) }, `Draw '${option.name}' over the picture…`))
+      parts.push(make("h3", {}, "Options"), this.controls(make("div", {}, make("div", { class: "row" }, drawn), this.form.element)))
     }
     this.body.replaceChildren(...parts.flat())
   }
@@ -99,6 +102,14 @@ export class StagePanel {
   controls(element) {
     if (this.model.may("control")) return element
     return make("fieldset", { class: "plain", disabled: true, "aria-describedby": "no-control" }, element)
+  }
+
+  drawAreas(planned, kind, option, apply) {
+    const file = kind.options.find((other) => other.name === "areasFile")
+    openAreas({
+      stage: planned.id, source: planned.inputs[0] ?? null, option, apply, value: this.model.value(planned, option),
+      isKept: Boolean(file && this.model.value(planned, file)),
+    })
   }
 
   neighbours({ inputs, outputs, output }) {
