@@ -14,6 +14,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 HOST = os.environ.get('FRAMEHOST', str(ROOT / '.build/release/framehost'))
 
 
+def with_members(options, path=''):
+    """Options, and behind each the members of its objects: `areas`, `areas[].polygon`."""
+    for option in options:
+        name = path + option['name']
+        yield {**option, 'name': name}
+        yield from with_members(option.get('members', []), name + ('[]' if option['type'].startswith('list') else '') + '.')
+
+
 def table(plugin):
     stage = json.loads(subprocess.check_output([HOST, 'describe', plugin, '--json'], text=True))
     if stage['kind'] == 'service':
@@ -23,11 +31,11 @@ def table(plugin):
     if not stage['options']:
         return lines + ['No options.']
     lines += ['| key | type | default | range | live | what |', '|---|---|---|---|---|---|']
-    for option in stage['options']:
+    for option in with_members(stage['options']):
         default = '' if option['default'] is None else f'`{json.dumps(option["default"])}`'
         bounds = '' if option['minimum'] is None else f'{option["minimum"]}...{option["maximum"]}'
         bounds = ' '.join(x for x in (bounds, option['unit']) if x)
-        lines.append(f'| `{option["name"]}` | {option["type"]} | {default} | {bounds} | {"yes" if option["live"] else ""} | {option["help"]} |')
+        lines.append(f'| `{option["name"]}` | {option["type"]} | {default} | {bounds} | {"yes" if option["live"] else ""} | {option["help"]}{" Required." if option.get("required") else ""} |')
     for command in stage.get('commands', []):
         lines += ([''] if command is stage['commands'][0] else []) + [f'Command `{command["name"]}`: {command["summary"]}']
     for event in stage.get('events', []):

@@ -3,7 +3,7 @@
 /// A type that an option can have: it reads itself from JSON, and describes itself to people and editors.
 ///
 /// `Bool`, `Int`, `Double`, `String`, ``PictureSize``, ``FrameRate``, ``RGBColor`` and ``PixelFormat`` adopt it, and so
-/// do arrays and optionals of these. An enum of strings adopts ``OptionChoice``.
+/// do arrays and optionals of these. An enum of strings adopts ``OptionChoice``, an object ``OptionObject``.
 public protocol OptionValue: Sendable, Equatable {
     /// Reads the value from `node`.
     ///
@@ -15,6 +15,12 @@ public protocol OptionValue: Sendable, Equatable {
     static var optionTypeName: String { get }
     /// JSON Schema (2020-12) of the type alone.
     static var optionSchema: JSONNode { get }
+    /// The members of an ``OptionObject``, or of the objects in a list; empty for any other type, which need not say so.
+    static var optionMembers: [OptionField] { get }
+}
+
+extension OptionValue {
+    public static var optionMembers: [OptionField] { [] }
 }
 
 /// Says why an option's value does not fit.
@@ -30,6 +36,10 @@ public struct OptionFault: Error, Sendable, Equatable {
     /// The options that break a rule of ``StageOptions/validate()`` together, the one to change first: `["path"]`.
     /// Empty for a fault of a single value, whose option the host knows.
     public var options: [String]
+    /// Where inside the option's value it is; nil where it is the value.
+    var inner: InnerPlace?
+    /// Further faults of the same value.
+    var further: [OptionFault] = []
 
     /// Makes a fault to throw.
     public init(_ what: String, remedy: String, options: [String] = []) {
@@ -69,18 +79,36 @@ public struct Option<Value: OptionValue>: Sendable, Decodable {
     ///   - help: One sentence: what the option does.
     ///   - unit: `kbit/s`, `s`, `px`; shown beside the value.
     ///   - live: Whether the option may change while the chain runs; ``Stage/optionsChanged()`` is then called.
-    public init(wrappedValue: Value, help: String, unit: String = "", live: Bool = false) {
+    ///   - required: Whether the key must be written: for members of an ``OptionObject`` that have no sensible default.
+    public init(wrappedValue: Value, help: String, unit: String = "", live: Bool = false, required: Bool = false) {
         self.wrappedValue = wrappedValue
-        definition = OptionDefinition(help: help, unit: unit, live: live)
+        definition = OptionDefinition(help: help, unit: unit, live: live, isRequired: required)
         check = { _ in nil }
     }
 
+    /// Declares an option for a list whose number of values lies within `count`, both ends included.
+    public init<Element: OptionValue>(
+        wrappedValue: Value, help: String, count: ClosedRange<Int>, live: Bool = false, required: Bool = false
+    ) where Value == [Element] {
+        self.wrappedValue = wrappedValue
+        definition = OptionDefinition(help: help, unit: "", live: live, isRequired: required, count: count)
+        check = { list in
+            guard !count.contains(list.count) else { return nil }
+            return OptionFault(
+                "a list of \(list.count) must have from \(count.lowerBound) to \(count.upperBound) values",
+                remedy: list.count < count.lowerBound
+                    ? "Write \(count.lowerBound) or more" : "Write \(count.upperBound) or fewer")
+        }
+    }
+
     /// Declares an option for a number within `range`, both ends included.
-    public init(wrappedValue: Value, help: String, range: ClosedRange<Value>, unit: String = "", live: Bool = false)
-    where Value: Comparable {
+    public init(
+        wrappedValue: Value, help: String, range: ClosedRange<Value>, unit: String = "", live: Bool = false,
+        required: Bool = false
+    ) where Value: Comparable {
         self.wrappedValue = wrappedValue
         definition = OptionDefinition(
-            help: help, unit: unit, live: live, minimum: range.lowerBound.optionJSON,
+            help: help, unit: unit, live: live, isRequired: required, minimum: range.lowerBound.optionJSON,
             maximum: range.upperBound.optionJSON)
         check = { value in
             range.contains(value)
@@ -125,6 +153,9 @@ struct OptionDefinition: Sendable {
     var help: String
     var unit: String
     var live: Bool
+    var isRequired = false
+    /// How many values a list may have.
+    var count: ClosedRange<Int>?
     var minimum: JSONNode?
     var maximum: JSONNode?
 }
@@ -135,6 +166,7 @@ protocol AnyOption {
     var currentJSON: JSONNode { get }
     var typeName: String { get }
     var schema: JSONNode { get }
+    var members: [OptionField] { get }
     /// This option with the value of `node`.
     func setting(_ node: JSONNode) throws(OptionFault) -> Self
 }
@@ -143,6 +175,7 @@ extension Option: AnyOption {
     var currentJSON: JSONNode { wrappedValue.optionJSON }
     var typeName: String { Value.optionTypeName }
     var schema: JSONNode { Value.optionSchema }
+    var members: [OptionField] { Value.optionMembers }
 
     func setting(_ node: JSONNode) throws(OptionFault) -> Option<Value> {
         let value = try Value.decodeOption(node)
@@ -151,4 +184,9 @@ extension Option: AnyOption {
         changed.wrappedValue = value
         return changed
     }
+}
+
+extension Option: Equatable {
+    /// Whether the values are equal; their declarations are those of one property.
+    public static func == (a: Option, b: Option) -> Bool { a.wrappedValue == b.wrappedValue }
 }

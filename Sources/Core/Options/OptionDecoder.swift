@@ -15,41 +15,68 @@ struct OptionDecoder {
         isChange: Bool = false, isService: Bool = false, place: OptionPlace
     ) throws -> Options {
         for member in members { WrittenValues.note(member.value) }
+        let owner: Owner = isChange ? .change : isService ? .service : .stage
+        let read = try read(Options.self, from: members, base: base, owner)
+        guard read.found.isEmpty else {
+            throw FrameHostErrors(
+                read.found.map { found in
+                    FrameHostError(
+                        .invalidConfiguration,
+                        place: place(
+                            found.key + (found.fault.namedPlace?.path ?? ""),
+                            found.fault.namedPlace?.text ?? found.place),
+                        what: found.fault.what, remedy: found.fault.remedy, reason: found.reason, option: found.option)
+                })
+        }
+        return read.options
+    }
+
+    /// Whose options are read, which decides what remedies say.
+    enum Owner { case stage, change, service, object }
+
+    /// A fault, and the member that it is about; the key is empty for one about the whole.
+    struct Found {
+        var fault: OptionFault
+        var key: String
+        var place: TextPlace
+        var reason: FrameHostError.Reason?
+        var option: String?
+    }
+
+    /// Reads the options as far as they are right, and finds what is wrong.
+    static func read<Options: StageOptions>(
+        _ type: Options.Type, from members: [JSONNode.Member], base: Options, _ owner: Owner
+    ) throws -> (options: Options, found: [Found]) {
         let definitions = Dictionary(
             uniqueKeysWithValues: Mirror(reflecting: base).children.compactMap { child -> (String, any AnyOption)? in
                 guard let option = child.value as? any AnyOption, let label = child.label else { return nil }
                 return (String(label.dropFirst()), option)
             })
-        var faults: [FrameHostError] = []
+        var found: [Found] = []
         var values = definitions
         /// Keys whose value is wrong in itself.
         var wrong: Set<String> = []
         for member in members {
             guard let definition = definitions[member.key] else {
-                faults.append(
-                    FrameHostError(
-                        .invalidConfiguration, place: place(member.key, member.keyPlace), what: "no such option",
-                        remedy: remedy(
-                            forUnknown: member, among: definitions.keys.sorted(), isChange, isService),
-                        reason: .noSuchKey, option: member.key))
+                let fault = OptionFault(
+                    "no such option", remedy: remedy(forUnknown: member, among: definitions.keys.sorted(), owner))
+                found.append(
+                    Found(
+                        fault: fault, key: member.key, place: member.keyPlace, reason: .noSuchKey, option: member.key))
                 continue
             }
             do {
                 values[member.key] = try definition.setting(member.value)
             } catch {
                 wrong.insert(member.key)
-                let defaultText =
-                    definition.currentJSON.value == .null || isChange
-                    ? "" : ", or leave the key out for \(definition.currentJSON.text())"
-                let remedy =
-                    error.remedy.isEmpty || error.remedy.hasSuffix(".") || error.remedy.hasSuffix("?")
-                    ? error.remedy : error.remedy + defaultText + "."
-                faults.append(
-                    FrameHostError(
-                        .invalidConfiguration, place: place(member.key, member.value.place), what: error.what,
-                        remedy: remedy, option: member.key))
+                found += error.all.map { fault in
+                    var fault = fault
+                    fault.remedy = remedy(of: fault, definition, owner)
+                    return Found(fault: fault, key: member.key, place: member.value.place, option: member.key)
+                }
             }
         }
+        if owner != .change { found += missing(definitions, members) }
         // Validated with the values that are right in themselves, so that one look shows the faults of both kinds.
         let options = try Options(from: ValueDecoder(values: values))
         for fault in Self.faults(of: options) {
@@ -57,14 +84,33 @@ struct OptionDecoder {
             // A value that is wrong in itself was left out here, so this fault says nothing about what the
             // options need.
             if let named, wrong.contains(named.key) { continue }
-            faults.append(
-                FrameHostError(
-                    .invalidConfiguration,
-                    place: place(named?.key ?? "", named?.keyPlace ?? TextPlace(line: 0, column: 0)),
-                    what: fault.what, remedy: fault.remedy, option: named?.key ?? fault.options.first))
+            found.append(
+                Found(
+                    fault: fault, key: named?.key ?? "", place: named?.keyPlace ?? TextPlace(line: 0, column: 0),
+                    option: named?.key ?? fault.options.first))
         }
-        guard faults.isEmpty else { throw FrameHostErrors(faults) }
-        return options
+        return (options, found)
+    }
+
+    /// Options that must be written and are not.
+    private static func missing(_ definitions: [String: any AnyOption], _ members: [JSONNode.Member]) -> [Found] {
+        definitions.filter { name, option in
+            option.definition.isRequired && !members.contains { $0.key == name }
+        }.sorted { $0.key < $1.key }.map { name, option in
+            Found(
+                fault: OptionFault(
+                    "'\(name)' is missing", remedy: "Add the key '\(name)'. \(option.definition.help)"), key: "",
+                place: TextPlace(line: 0, column: 0), option: name)
+        }
+    }
+
+    /// The remedy of a fault in a value, with what holds if the key is left out.
+    private static func remedy(of fault: OptionFault, _ option: any AnyOption, _ owner: Owner) -> String {
+        let remedy = fault.remedy
+        guard !remedy.isEmpty, !remedy.hasSuffix("."), !remedy.hasSuffix("?") else { return remedy }
+        let usual = option.currentJSON
+        let hasDefault = usual.value != .null && owner != .change && !option.definition.isRequired
+        return remedy + (hasDefault ? ", or leave the key out for \(usual.text())" : "") + "."
     }
 
     /// The rules between options that `options` break.
@@ -77,14 +123,14 @@ struct OptionDecoder {
     }
 
     private static func remedy(
-        forUnknown member: JSONNode.Member, among names: [String], _ isChange: Bool, _ isService: Bool
+        forUnknown member: JSONNode.Member, among names: [String], _ owner: Owner
     ) -> String {
         guard !names.isEmpty else {
-            return "Leave '\(member.key)' out: this \(isService ? "service" : "stage") has no options."
+            return "Leave '\(member.key)' out: this \(owner == .service ? "service" : "stage") has no options."
         }
         // Other programs have the options in an object of their own.
-        if member.key == "options", member.value.asObject != nil {
-            let level = isChange || isService ? "one level higher" : "beside 'use'"
+        if member.key == "options", owner != .object, member.value.asObject != nil {
+            let level = owner == .stage ? "beside 'use'" : "one level higher"
             return "Write the options \(level), without \"options\"."
         }
         if let near = Suggestion.nearest(to: member.key, in: names) { return "Did you mean '\(near)'?" }

@@ -64,6 +64,7 @@ extension Optional: OptionValue where Wrapped: OptionValue {
     public var optionJSON: JSONNode { self?.optionJSON ?? JSONNode(.null) }
     public static var optionTypeName: String { Wrapped.optionTypeName }
     public static var optionSchema: JSONNode { Wrapped.optionSchema }
+    public static var optionMembers: [OptionField] { Wrapped.optionMembers }
 }
 
 extension Array: OptionValue where Element: OptionValue {
@@ -73,18 +74,24 @@ extension Array: OptionValue where Element: OptionValue {
             throw .wrongType(node, "a list", remedy: isOne ? "Put it in brackets, [ ]." : "")
         }
         var result: [Element] = []
+        var faults: [OptionFault] = []
         for (index, element) in elements.enumerated() {
             do throws(OptionFault) {
                 result.append(try Element.decodeOption(element))
             } catch {
-                throw OptionFault("value \(index + 1) of the list: \(error.what)", remedy: error.remedy)
+                let found = error.all.map { $0.inside(index, element) }
+                // Objects say all of their faults, so a list of them does too.
+                guard error.isNamed else { throw found[0] }
+                faults += found
             }
         }
+        if let fault = OptionFault.joined(faults) { throw fault }
         return result
     }
     public var optionJSON: JSONNode { JSONNode(.array(map(\.optionJSON))) }
     public static var optionTypeName: String { "list of \(Element.optionTypeName)" }
     public static var optionSchema: JSONNode { ["type": "array", "items": Element.optionSchema] }
+    public static var optionMembers: [OptionField] { Element.optionMembers }
 }
 
 /// An option with a few words to choose from: an enum of strings.
@@ -195,7 +202,7 @@ public struct FrameRate: OptionValue, Hashable, Comparable, CustomStringConverti
     }
 }
 
-/// A colour, written `"#rrggbb"`.
+/// A colour, written `"#rrggbb"`, or `"#rgb"` where both digits of each part are equal.
 public struct RGBColor: OptionValue, Hashable, CustomStringConvertible {
     /// Red, 0...255.
     public var red: UInt8
@@ -219,7 +226,8 @@ public struct RGBColor: OptionValue, Hashable, CustomStringConvertible {
         guard let text = node.asString else { throw .wrongType(node, "a colour such as \"#20a0ff\"") }
         let digits = text.utf8.dropFirst()
         let isHex = digits.allSatisfy { (48...57).contains($0) || (65...70).contains($0) || (97...102).contains($0) }
-        guard text.hasPrefix("#"), digits.count == 6, isHex, let value = UInt32(text.dropFirst(), radix: 16) else {
+        let full = digits.count == 3 ? text.dropFirst().map { "\($0)\($0)" }.joined() : String(text.dropFirst())
+        guard text.hasPrefix("#"), [3, 6].contains(digits.count), isHex, let value = UInt32(full, radix: 16) else {
             throw OptionFault(
                 "\(node.text()) must be a colour in the form \"#rrggbb\"",
                 remedy: "Write two hex digits each for red, green and blue, such as \"#20a0ff\".")
@@ -230,7 +238,7 @@ public struct RGBColor: OptionValue, Hashable, CustomStringConvertible {
     }
     public var optionJSON: JSONNode { JSONNode(.string(description)) }
     public static var optionTypeName: String { "colour" }
-    public static var optionSchema: JSONNode { ["type": "string", "pattern": "^#[0-9A-Fa-f]{6}$"] }
+    public static var optionSchema: JSONNode { ["type": "string", "pattern": "^#([0-9A-Fa-f]{3}){1,2}$"] }
 }
 
 extension OptionFault {

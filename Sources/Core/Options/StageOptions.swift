@@ -50,12 +50,17 @@ public struct OptionField: Sendable {
     public var maximum: JSONNode?
     /// JSON Schema (2020-12) with default, range and description.
     public var schema: JSONNode
+    /// Of an object, or of a list of objects: what each has, in the order of declaration. Empty for any other type.
+    public var members: [OptionField]
+    /// Whether the key must be written.
+    public var isRequired: Bool
 
     /// Describes something that no Swift type declares: a value of a ``StageTopic``, a control of a ``StageDevice``.
     public init(
         name: String, typeName: String, help: String, unit: String = "", isLive: Bool = false,
         defaultValue: JSONNode = .null,
-        minimum: JSONNode? = nil, maximum: JSONNode? = nil, schema: JSONNode = [:]
+        minimum: JSONNode? = nil, maximum: JSONNode? = nil, schema: JSONNode = [:], members: [OptionField] = [],
+        isRequired: Bool = false
     ) {
         self.name = name
         self.typeName = typeName
@@ -66,6 +71,8 @@ public struct OptionField: Sendable {
         self.minimum = minimum
         self.maximum = maximum
         self.schema = schema
+        self.members = members
+        self.isRequired = isRequired
     }
 }
 
@@ -81,12 +88,18 @@ extension StageOptions {
             add("description", JSONNode(.string(definition.help + unit)))
             if let minimum = definition.minimum, option.schema["type"] != nil { add("minimum", minimum) }
             if let maximum = definition.maximum, option.schema["type"] != nil { add("maximum", maximum) }
-            if option.currentJSON.value != .null { add("default", option.currentJSON) }
+            if let count = definition.count {
+                add("minItems", .number(count.lowerBound))
+                add("maxItems", .number(count.upperBound))
+            }
+            // Null stands for a value that is absent, and what must be written has no default.
+            let usual = definition.isRequired ? JSONNode.null : option.currentJSON
+            if usual.value != .null { add("default", usual) }
             return OptionField(
                 name: String(label.dropFirst()), typeName: option.typeName, help: definition.help,
                 unit: definition.unit,
-                isLive: definition.live, defaultValue: option.currentJSON, minimum: definition.minimum,
-                maximum: definition.maximum, schema: JSONNode(.object(members)))
+                isLive: definition.live, defaultValue: usual, minimum: definition.minimum, maximum: definition.maximum,
+                schema: JSONNode(.object(members)), members: option.members, isRequired: definition.isRequired)
         }
     }
 }

@@ -54,25 +54,35 @@ struct StageText {
     }
 
     static func table(_ options: [OptionField]) -> String {
-        let rows = options.map { option in
+        let lines = options.flatMap { lines(of: $0) }
+        let rows = lines.map { name, option in
             [
-                option.name, option.typeName, option.defaultValue.value == .null ? "–" : option.defaultValue.text(),
+                name, option.typeName, option.defaultValue.value == .null ? "–" : option.defaultValue.text(),
                 range(option),
                 option.isLive ? "live" : "", option.help,
             ]
         }
         let table = Terminal.table([["key", "type", "default", "range", "live", "what"]] + rows)
         let isNarrow = table.split(separator: "\n").allSatisfy { TerminalText.width(String($0)) <= Terminal.columns }
-        return isNarrow ? table : options.map(paragraph).joined(separator: "\n")
+        return isNarrow ? table : lines.map(paragraph).joined(separator: "\n")
+    }
+
+    /// An option, and behind it the members of its objects: `areas`, `areas[].polygon`.
+    private static func lines(of option: OptionField, below path: String = "") -> [(name: String, option: OptionField)]
+    {
+        let name = path + option.name
+        let inner = "\(name)\(option.typeName.hasPrefix("list") ? "[]" : "")."
+        return [(name, option)] + option.members.flatMap { lines(of: $0, below: inner) }
     }
 
     /// An option in lines of its own, where a table would be wider than the terminal:
     /// `level: integer, 0...100 %, live; default 50`, and what it does.
-    private static func paragraph(_ option: OptionField) -> String {
-        let facts = [option.typeName, range(option), option.isLive ? "live" : ""].filter { !$0.isEmpty }
+    private static func paragraph(_ name: String, _ option: OptionField) -> String {
+        let facts = [option.typeName, range(option), option.isLive ? "live" : "", option.isRequired ? "required" : ""]
+            .filter { !$0.isEmpty }
         // Where there is no value, the help says what that means.
         let given = option.defaultValue.value == .null ? "" : "; default \(option.defaultValue.text())"
-        let head = "\(option.name): \(facts.joined(separator: ", "))\(given)"
+        let head = "\(name): \(facts.joined(separator: ", "))\(given)"
         func lines(_ text: String, first: Int, rest: Int) -> String {
             Terminal.folded(text, to: Terminal.columns - rest).enumerated()
                 .map { String(repeating: " ", count: $0 == 0 ? first : rest) + $1 }.joined(separator: "\n")
@@ -180,10 +190,13 @@ struct StageText {
     }
 
     static func json(_ option: OptionField) -> JSONNode {
-        .object([
-            ("name", .string(option.name)), ("type", .string(option.typeName)), ("default", option.defaultValue),
-            ("minimum", option.minimum ?? .null), ("maximum", option.maximum ?? .null), ("unit", .string(option.unit)),
-            ("live", .bool(option.isLive)), ("help", .string(option.help)),
-        ])
+        .object(
+            [
+                ("name", .string(option.name)), ("type", .string(option.typeName)), ("default", option.defaultValue),
+                ("minimum", option.minimum ?? .null), ("maximum", option.maximum ?? .null),
+                ("unit", .string(option.unit)),
+                ("live", .bool(option.isLive)), ("help", .string(option.help)),
+            ] + (option.isRequired ? [("required", true)] : [])
+                + (option.members.isEmpty ? [] : [("members", .array(option.members.map(json)))]))
     }
 }

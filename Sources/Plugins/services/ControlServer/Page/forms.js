@@ -12,6 +12,9 @@ const wordsOf = (type) => (words.test(type) ? type.split(", ").map((word) => wor
 /** A value as a person writes it into a text field. */
 export const written = (value) => (value == null ? "" : typeof value === "string" ? value : JSON.stringify(value))
 
+/** "#fff" as "#ffffff", which is all that a field for colours takes. */
+const longColour = (text) => text.replace(/^#(.)(.)(.)$/, "#$1$1$2$2$3$3")
+
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b)
 
 /** One option: its label, its field, what is said of it, what is wrong with it. */
@@ -53,10 +56,10 @@ class Field {
   }
 
   show(value) {
-    this.value = value
+    this.value = this.input.type === "color" ? longColour(written(value)) : value
     if (this.input.type === "checkbox") this.input.checked = value === true
     else {
-      const text = written(value)
+      const text = written(this.value)
       // A value that is none of the choices stays visible.
       if (this.input.tagName === "SELECT" && ![...this.input.options].some((option) => option.value === text)) {
         this.input.append(make("option", { value: text }, text))
@@ -190,14 +193,18 @@ export class OptionForm {
     const rest = []
     let first = null
     for (const one of faults) {
-      const keys = String(one.place ?? "").split(/[.: ]+/)
-      const field = this.fields.find((other) => keys.includes(other.option.name))
+      const place = String(one.place ?? "")
+      const keys = place.split(/[.: [\]]+/)
+      const field = keys.map((name) => this.fields.find((other) => other.option.name === name)).find(Boolean)
       if (!field) {
         rest.push(one.text ?? String(one))
         continue
       }
       const what = `${one.what}${/[.!?]$/.test(one.what) ? "" : "."}`
-      field.complain(`${what.charAt(0).toUpperCase()}${what.slice(1)}${one.remedy ? ` ${one.remedy}` : ""}`)
+      // Which part of a list of objects it is: "areas[0].polygon[2]".
+      const inside = place.indexOf(`${field.option.name}[`)
+      const sentence = inside < 0 ? `${what.charAt(0).toUpperCase()}${what.slice(1)}` : `${place.slice(inside)}: ${what}`
+      field.complain(`${sentence}${one.remedy ? ` ${one.remedy}` : ""}`)
       first ??= field
     }
     setText(this.fault, rest.join("\n"))

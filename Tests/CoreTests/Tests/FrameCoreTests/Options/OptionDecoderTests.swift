@@ -234,6 +234,10 @@ private struct AllOptions: StageOptions, Equatable {
         )
     }
 
+    @Test func readsShortColours() throws {
+        #expect(try decode(##"{ "color": "#0aF" }"##).color == RGBColor(red: 0, green: 0xAA, blue: 0xFF))
+    }
+
     @Test func readsRatesThatAreNotWhole() throws {
         #expect(try decode(#"{ "rate": 29.97 }"#).rate.description == "2997/100")
         #expect(try decode(#"{ "rate": 12.5 }"#).rate.description == "25/2")
@@ -373,7 +377,7 @@ private final class Knobs: Filter {
         ),
         (
             "color",
-            ##"{"type":"string","pattern":"^#[0-9A-Fa-f]{6}$","description":"The colour.","default":"#20a0ff"}"##
+            ##"{"type":"string","pattern":"^#([0-9A-Fa-f]{3}){1,2}$","description":"The colour.","default":"#20a0ff"}"##
         ),
         ("ports", #"{"type":"array","items":{"type":"integer"},"description":"Ports.","default":[8554,8555]}"#),
     ])
