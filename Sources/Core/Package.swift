@@ -25,8 +25,8 @@ let package = Package(
             path: ".",
             exclude: ["Tools", "Plugins", "FrameSupport"],
             sources: [
-                "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Service", "Rules",
-                "Plan",
+                "JSON", "Options", "Errors", "Events", "Files", "Media", "Drawing", "Pool", "Link", "Stage", "Service",
+                "Rules", "Plan",
                 "Runtime",
                 "Support", "Trace",
             ],

@@ -30,7 +30,7 @@ struct FileClashes {
         }
         for (stage, demand) in demands.enumerated() {
             for path in demand.readsFiles {
-                guard let key = Key(path), let writer = writers[key] else { continue }
+                guard let key = Key(path), let writer = writers[key], writer != stage else { continue }
                 clashes.append(Clash(writer: writer, other: stage, path: path, isRead: true))
             }
         }

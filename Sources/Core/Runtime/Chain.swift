@@ -154,7 +154,10 @@ public final class Chain: @unchecked Sendable {
     func holdReadFiles() {
         let readers = fileReaders.map { ($0.demand, "framehost") } + plan.stages.map { ($0.demand, $0.id) }
         heldFiles.withLock { held in
-            for (demand, name) in readers { for path in demand.readsFiles { held.add(path, as: name) } }
+            // A file that its reader itself puts another in place of is not held: that would be refused.
+            for (demand, name) in readers {
+                for path in demand.readsFiles where !demand.writesFiles.contains(path) { held.add(path, as: name) }
+            }
         }
     }
 

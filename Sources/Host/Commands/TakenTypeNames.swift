@@ -11,15 +11,16 @@ enum TakenTypeNames {
         ColorDescription ColorRange CommandAnswer CommandInfo CommandReply Condition CrashNote CrashReport DataFolders
         DelayingFilter Descriptors DeviceStage DropPolicy DropReason EncodedFormat Event EventDeclaration
         EventSubscription Faces FaultPlace FileAct FileFacts FileIdentity FileNames FileRefusal FileRule Filter Frame
-        FrameHostError FrameHostErrors FrameMemory FrameMetadata FrameRate FrameRing HDRMetadata HeldFile InputAccount
-        JSONNode JSONPath JSONReader JobProgress Join JoinEnd JoinInputs JoinMatch JoinRequest JoinRule KeyframeRequest
-        Ledger LinkRequest LinkSettings Locked ManualClock MarkedFile MarkedPicture MediaFormat MediaTags MediaTime
-        MemberDeclaration MetadataSlot MonotonicTime Motion MotionBlock MotionFormat MotionSample MultiFilter MultiSink
-        MultiTransform MutablePlane NamedThread NoOptions NoThread OnError Option OptionChoice OptionFault OptionFaults
-        OptionField OptionPlace OptionValue Orientation OrientationWatch Output OutputWriter PassedTags PictureEncoder
-        PictureEncoderType PictureForm PictureInbox PictureSize PipeEnds PixelFormat Plane PluginEntry PluginExports
-        PoolSpare Processors Quaternion RGBColor Rational RecordingForm RecordingMark RecordingMoment ResetScope Rule
-        RuleBook RuleCommand RuleCondition RunControl RunFiles Sample Service ServiceInfo ServiceRequest ServiceThread
+        FrameCanvas FrameHostError FrameHostErrors FrameMemory FrameMetadata FrameRate FrameRing HDRMetadata HeldFile
+        InputAccount JSONNode JSONPath JSONReader JobProgress Join JoinEnd JoinInputs JoinMatch JoinRequest JoinRule
+        KeyframeRequest Ledger LinkRequest LinkSettings Locked LumaWeights ManualClock MarkedFile MarkedPicture
+        MediaFormat MediaTags MediaTime MemberDeclaration MetadataSlot MonotonicTime Motion MotionBlock MotionFormat
+        MotionSample MultiFilter MultiSink MultiTransform MutablePlane NamedThread NoOptions NoThread OnError Option
+        OptionChoice OptionFault OptionFaults OptionField OptionObject OptionPlace OptionValue Orientation
+        OrientationWatch Output OutputWriter Paint PassedTags PictureEncoder PictureEncoderType PictureForm PictureInbox
+        PicturePoint PictureSize PipeEnds PixelFormat Plane PlaneUnit PluginEntry PluginExports PolygonScan PoolSpare
+        Processors Quaternion RGBColor Rational RecordingForm RecordingMark RecordingMoment ResetScope Rule RuleBook
+        RuleCommand RuleCondition RunControl RunFiles Sample Service ServiceInfo ServiceRequest ServiceThread
         ServiceType Sink SinkVerdict Source SourceProgress Stage StageContext StageDemand StageDevice StageDriver
         StageInfo StageKind StageOptions StagePicture StageRequest StageTopic StageType StageUnit StandardOutput
         StandardStream StopSignal Suggestion SystemCall TextPlace ThreadRoom TimeBase TimelinePart Transfer Transform

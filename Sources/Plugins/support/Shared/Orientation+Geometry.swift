@@ -28,6 +28,20 @@ extension Orientation {
 }
 
 extension Orientation {
+    /// Where a point of an upright picture lies in the stored one, whose sides are `width` and `height`.
+    package func stored(_ point: PicturePoint, width: Double, height: Double) -> PicturePoint {
+        let turnedBack =
+            switch quarterTurns {
+            case 1: PicturePoint(x: point.y, y: height - point.x)
+            case 2: PicturePoint(x: width - point.x, y: height - point.y)
+            case 3: PicturePoint(x: width - point.y, y: point.x)
+            default: point
+            }
+        return isMirrored ? PicturePoint(x: width - turnedBack.x, y: turnedBack.y) : turnedBack
+    }
+}
+
+extension Orientation {
     /// Where the row `y` of a shown picture of `size` lies in the stored one, whose rows follow each other without gaps:
     /// its first pixel, and how far it is from one pixel to the next. Neighbours in a row stay neighbours.
     package func storedRow(_ y: Int, shown size: PictureSize) -> (first: Int, step: Int) {

@@ -5,27 +5,17 @@ import Glibc
 
 /// Painting: rectangles, rows, text. It clips parts outside the picture, and never allocates.
 ///
-/// Coordinates are pixels from the top left. Where pixels share a chroma sample or a group, pass even numbers: a unit
-/// is always painted whole.
+/// Coordinates are pixels from the top left. Where pixels share a chroma sample or a group, pass even numbers: a chroma
+/// sample is always painted whole.
 extension Picture {
+    /// The picture as FrameCore draws on it.
+    package var canvas: FrameCanvas {
+        FrameCanvas(pixelFormat, width: width, height: height) { (self[$0].base, self[$0].strideBytes) }
+    }
+
     /// Fills a rectangle.
     package func fill(x: Int, y: Int, width: Int, height: Int, _ paint: Paint) {
-        let left = min(max(x, 0), self.width)
-        let right = min(max(x + width, 0), self.width)
-        let top = min(max(y, 0), self.height)
-        let bottom = min(max(y + height, 0), self.height)
-        guard left < right, top < bottom else { return }
-        for plane in 0..<planeCount {
-            let layer = self[plane]
-            let unit = layer.unit
-            let from = left >> unit.xShift
-            let units = (right + (1 << unit.xShift) - 1) >> unit.xShift - from
-            let start = top >> unit.yShift
-            let end = (bottom + (1 << unit.yShift) - 1) >> unit.yShift
-            let row = layer.base + start * layer.strideBytes + from * unit.bytes
-            Self.repeatUnit(paint.unit(plane: plane), bytes: unit.bytes, count: units, at: row)
-            for other in 1..<max(end - start, 1) { memcpy(row + other * layer.strideBytes, row, units * unit.bytes) }
-        }
+        canvas.fill(x: x, y: y, width: width, height: height, paint)
     }
 
     /// Copies a picture of the same format and size.
@@ -45,22 +35,6 @@ extension Picture {
             for row in (top >> shift)..<min((bottom + (1 << shift) - 1) >> shift, layer.rows) {
                 memcpy(layer.base + row * layer.strideBytes, source, layer.rowBytes)
             }
-        }
-    }
-
-    private static func repeatUnit(_ value: UInt32, bytes: Int, count: Int, at row: UnsafeMutableRawPointer) {
-        switch bytes {
-        case 1: memset(row, Int32(value), count)
-        case 2:
-            row.assumingMemoryBound(to: UInt16.self).update(repeating: UInt16(truncatingIfNeeded: value), count: count)
-        case 3:
-            let byte = row.assumingMemoryBound(to: UInt8.self)
-            for index in 0..<count {
-                byte[index * 3] = UInt8(truncatingIfNeeded: value)
-                byte[index * 3 + 1] = UInt8(truncatingIfNeeded: value >> 8)
-                byte[index * 3 + 2] = UInt8(truncatingIfNeeded: value >> 16)
-            }
-        default: row.assumingMemoryBound(to: UInt32.self).update(repeating: value, count: count)
         }
     }
 

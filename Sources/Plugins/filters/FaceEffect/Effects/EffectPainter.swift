@@ -136,13 +136,8 @@ final class EffectPainter {
         let thickness = max(min(format.width, format.height) / 240 / 2 * 2, 2)
         func even(_ value: Double) -> Int { Int((value / 2).rounded()) * 2 }
         let (left, top, right, bottom) = (even(box.x), even(box.y), even(box.right), even(box.bottom))
-        func bar(_ x: Int, _ y: Int, _ width: Int, _ height: Int) {
-            picture.fill(x: x, y: y, width: width, height: height, paint)
-        }
-        bar(left, top, right - left, thickness)
-        bar(left, bottom - thickness, right - left, thickness)
-        bar(left, top, thickness, bottom - top)
-        bar(right - thickness, top, thickness, bottom - top)
+        picture.canvas.outline(
+            x: left, y: top, width: right - left, height: bottom - top, thickness: thickness, paint)
     }
 }
 

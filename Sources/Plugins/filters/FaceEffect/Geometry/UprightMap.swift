@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 
 /// Maps places between the stored picture, in whose pixels the stage works, and the picture as it is shown; both in pixels
 /// of full size.
@@ -54,13 +55,7 @@ struct UprightMap: Equatable, Sendable {
 extension Orientation {
     /// Where a point of an upright picture lies in the stored one, whose sides are `width` and `height`.
     func stored(_ point: FacePoint, width: Double, height: Double) -> FacePoint {
-        let turnedBack =
-            switch quarterTurns {
-            case 1: FacePoint(x: point.y, y: height - point.x)
-            case 2: FacePoint(x: width - point.x, y: height - point.y)
-            case 3: FacePoint(x: width - point.y, y: point.x)
-            default: point
-            }
-        return isMirrored ? FacePoint(x: width - turnedBack.x, y: turnedBack.y) : turnedBack
+        let stored = stored(PicturePoint(x: point.x, y: point.y), width: width, height: height)
+        return FacePoint(x: stored.x, y: stored.y)
     }
 }

@@ -32,6 +32,16 @@ import Testing
                 == [])
     }
 
+    /// A stage may keep something in a file of its own.
+    @Test func letsAStageReadWhatItWrites() {
+        let path = FileManager.default.temporaryDirectory.appending(path: "own-\(UInt64.random(in: 0 ... .max))").path
+        let own = demand(reads: [path], writes: [path])
+        #expect(FileClashes([own]).clashes == [])
+        #expect(
+            FileClashes([own, demand(reads: [path])]).clashes
+                == [FileClashes.Clash(writer: 0, other: 1, path: path, isRead: true)])
+    }
+
     /// Lines of several stages may go into one pipe; what a chain writes there it must not read itself.
     @Test func findsAWriterAndAReaderOfOnePipe() throws {
         let path = FileManager.default.temporaryDirectory.appending(path: "pipe-\(UInt64.random(in: 0 ... .max))").path

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import FrameCore
-
 /// The smallest run of bytes of one plane that can be painted alone: one sample, one pair, one group.
-@usableFromInline package struct PlaneUnit: Sendable {
+public struct PlaneUnit: Sendable {
     /// At most four.
-    @usableFromInline package var bytes: Int
-    /// A unit covers `1 << xShift` pixels of `1 << yShift` rows.
-    @usableFromInline package var xShift: Int
-    @usableFromInline package var yShift: Int
+    public var bytes: Int
+    /// A unit covers `1 << xShift` pixels of each of its rows.
+    public var xShift: Int
+    /// It covers `1 << yShift` rows.
+    public var yShift: Int
 
-    @inlinable package init(bytes: Int, xShift: Int, yShift: Int) {
+    /// A unit of so many bytes, for so many pixels.
+    @inlinable public init(bytes: Int, xShift: Int, yShift: Int) {
         self.bytes = bytes
         self.xShift = xShift
         self.yShift = yShift
     }
 
-    @inlinable package static func of(_ format: PixelFormat, plane: Int) -> PlaneUnit {
+    /// The unit of a plane of a format.
+    @inlinable public static func of(_ format: PixelFormat, plane: Int) -> PlaneUnit {
         let isChroma = plane > 0
         return switch format {
         case .i420: PlaneUnit(bytes: 1, xShift: isChroma ? 1 : 0, yShift: isChroma ? 1 : 0)

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import FrameCore
-
 /// A colour in the samples of one format: for each plane the bytes of one ``PlaneUnit``, first byte lowest.
-package struct Paint: Sendable, Equatable {
-    package var first: UInt32
-    package var second: UInt32 = 0
-    package var third: UInt32 = 0
+public struct Paint: Sendable, Equatable {
+    /// The unit of plane 0, of full opacity.
+    public var first: UInt32
+    /// The unit of plane 1; 0 where the format has none.
+    public var second: UInt32 = 0
+    /// The unit of plane 2; 0 where the format has none.
+    public var third: UInt32 = 0
+    /// How much of what is below it covers: 255 is all of it.
+    ///
+    /// A `bgra` picture has premultiplied alpha, and keeps it: where paint of alpha `a` is laid over a pixel, its four
+    /// samples become `paint × a + sample × (1 − a)`, with 255 for the paint's own alpha.
+    public var alpha: UInt8 = 255
 
     /// Converts `color` by the format's matrix and range; its sRGB primaries and transfer are taken as the format's
     /// own.
-    package init(_ color: RGBColor, for format: VideoFormat) {
+    ///
+    /// - Parameter alpha: See ``alpha``.
+    public init(_ color: RGBColor, for format: VideoFormat, alpha: UInt8 = 255) {
         let red = Double(color.red) / 255
         let green = Double(color.green) / 255
         let blue = Double(color.blue) / 255
@@ -27,11 +35,12 @@ package struct Paint: Sendable, Equatable {
             luma: code(isVideo ? (16 + 219 * luma) * scale : 255 * luma * scale),
             u: chroma((blue - luma) / (2 * (1 - weights.blue))), v: chroma((red - luma) / (2 * (1 - weights.red))),
             color: color, in: format.pixelFormat)
+        self.alpha = alpha
     }
 
     /// Takes code values as they are, in the format's own bit depth. In an RGB format all three components get
     /// `luma`.
-    package init(luma: Int, u: Int, v: Int, in format: PixelFormat) {
+    public init(luma: Int, u: Int, v: Int, in format: PixelFormat) {
         let gray = UInt8(truncatingIfNeeded: luma)
         self.init(
             luma: UInt32(luma), u: UInt32(u), v: UInt32(v), color: RGBColor(red: gray, green: gray, blue: gray),
@@ -58,5 +67,6 @@ package struct Paint: Sendable, Equatable {
         }
     }
 
-    package func unit(plane: Int) -> UInt32 { plane == 0 ? first : plane == 1 ? second : third }
+    /// The unit of a plane.
+    public func unit(plane: Int) -> UInt32 { plane == 0 ? first : plane == 1 ? second : third }
 }
