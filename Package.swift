@@ -42,6 +42,7 @@ let plugins = [
         room: .filters, name: "FaceEffect", shims: ["COpenCV", "CTurboJPEG"], usesShared: true,
         modules: ["Reports", "Stills"]),
     Plugin(room: .filters, name: "Frei0r", shims: ["CFrei0r"], usesShared: true),
+    Plugin(room: .filters, name: "Mask", usesShared: true),
     Plugin(room: .filters, name: "MotionSync"),
     Plugin(room: .filters, name: "PictureOverlay", usesShared: true, modules: ["Stills"]),
     Plugin(room: .filters, name: "Rate", modules: ["Reports"]),
