@@ -54,8 +54,8 @@ struct StageText {
     }
 
     static func table(_ options: [OptionField]) -> String {
-        let lines = options.flatMap { lines(of: $0) }
-        let rows = lines.map { name, option in
+        let shown = options.flatMap { withMembers($0) }
+        let rows = shown.map { name, option in
             [
                 name, option.typeName, option.defaultValue.value == .null ? "–" : option.defaultValue.text(),
                 range(option),
@@ -64,15 +64,16 @@ struct StageText {
         }
         let table = Terminal.table([["key", "type", "default", "range", "live", "what"]] + rows)
         let isNarrow = table.split(separator: "\n").allSatisfy { TerminalText.width(String($0)) <= Terminal.columns }
-        return isNarrow ? table : lines.map(paragraph).joined(separator: "\n")
+        return isNarrow ? table : shown.map(paragraph).joined(separator: "\n")
     }
 
     /// An option, and behind it the members of its objects: `areas`, `areas[].polygon`.
-    private static func lines(of option: OptionField, below path: String = "") -> [(name: String, option: OptionField)]
-    {
+    private static func withMembers(
+        _ option: OptionField, below path: String = ""
+    ) -> [(name: String, option: OptionField)] {
         let name = path + option.name
-        let inner = "\(name)\(option.typeName.hasPrefix("list") ? "[]" : "")."
-        return [(name, option)] + option.members.flatMap { lines(of: $0, below: inner) }
+        let inner = name + (option.typeName.hasPrefix("list") ? "[]." : ".")
+        return [(name, option)] + option.members.flatMap { withMembers($0, below: inner) }
     }
 
     /// An option in lines of its own, where a table would be wider than the terminal:
@@ -190,13 +191,13 @@ struct StageText {
     }
 
     static func json(_ option: OptionField) -> JSONNode {
-        .object(
-            [
-                ("name", .string(option.name)), ("type", .string(option.typeName)), ("default", option.defaultValue),
-                ("minimum", option.minimum ?? .null), ("maximum", option.maximum ?? .null),
-                ("unit", .string(option.unit)),
-                ("live", .bool(option.isLive)), ("help", .string(option.help)),
-            ] + (option.isRequired ? [("required", true)] : [])
-                + (option.members.isEmpty ? [] : [("members", .array(option.members.map(json)))]))
+        var members: [(key: String, value: JSONNode)] = [
+            ("name", .string(option.name)), ("type", .string(option.typeName)), ("default", option.defaultValue),
+            ("minimum", option.minimum ?? .null), ("maximum", option.maximum ?? .null), ("unit", .string(option.unit)),
+            ("live", .bool(option.isLive)), ("help", .string(option.help)),
+        ]
+        if option.isRequired { members.append(("required", true)) }
+        if !option.members.isEmpty { members.append(("members", .array(option.members.map { json($0) }))) }
+        return .object(members)
     }
 }
