@@ -361,7 +361,8 @@ private let logins: [(name: String, fields: [String: String], rights: Rights)] =
         }
         #expect((try? desk.judge(.bearer(token), from: address).get()) != nil)
         for number in 0..<50 { _ = desk.judge(.bearer("guess-\(number)"), from: address) }
-        #expect((try? desk.judge(.bearer(token), from: address).get()) == nil)
+        #expect((try? desk.judge(.basic(name: "cora", password: "c"), from: address).get()) == nil)
+        #expect((try? desk.judge(.bearer(token), from: address).get()) != nil, "programs of that address go on")
         #expect((try? desk.judge(.bearer(session), from: address).get())?.name == "cora", "an open session goes on")
     }
 

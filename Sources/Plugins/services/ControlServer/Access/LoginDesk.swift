@@ -61,8 +61,10 @@ final class LoginDesk: Sendable {
         case .unreadable:
             return .failure(refusal(users == nil ? "the token is wrong" : "the login cannot be read", wrong, mayAsk))
         case .bearer(let secret):
-            if let pause = pause(of: address) { return .failure(Self.wait(pause)) }
+            // Also during a pause: with at least 16 characters it is not guessed, and whoever shares the address (behind a
+            // proxy everybody) could otherwise keep programs out for ever.
             if let token, token.matches(secret) { return .success(Caller(way: .token, rights: tokenRights)) }
+            if let pause = pause(of: address) { return .failure(Self.wait(pause)) }
             // It cannot be guessed, and pages of an earlier run still have theirs.
             if users != nil, SessionBook.hasForm(secret) {
                 return .failure(refusal("the session has ended", wrong, mayAsk))
@@ -178,7 +180,7 @@ final class LoginDesk: Sendable {
         var refusal = Refusal(
             429, "too-many-tries", place: "Authorization",
             "there were too many wrong logins from this address, so that none is checked for \(seconds) s",
-            "Try again then. Sessions that are open, and other addresses, are not affected.")
+            "Try again then. The right token, sessions that are open and other addresses are not affected.")
         refusal.fields = ["Retry-After": "\(seconds)"]
         return refusal
     }
