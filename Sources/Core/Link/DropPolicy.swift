@@ -46,6 +46,9 @@ public enum DropReason: Int, Sendable, Hashable, CaseIterable {
     case stopped
     /// The item's branch was removed, or its stage replaced, while the item was on its way.
     case detached
+    /// A join by the clock could not give the picture of a tick in time. The picture was never made, as that of a live
+    /// source without a free buffer; the ledger counts both as made and dropped.
+    case missed
 
     /// The word for it in events and statistics.
     public var name: String { String(describing: self) }
@@ -68,6 +71,7 @@ public enum DropReason: Int, Sendable, Hashable, CaseIterable {
         case .paused: "paused"
         case .stopped: "run stopped"
         case .detached: "branch removed"
+        case .missed: "not made in time"
         }
     }
 }

@@ -19,11 +19,11 @@ struct StageCounters: ~Copyable {
     let productions = Counter()
     /// Items accepted and unanswered by the stage's own count, read after each call.
     private let inside = Atomic<Int>(0)
-    private let dropped = InlineArray<13, Counter> { _ in Counter() }
+    private let dropped = InlineArray<14, Counter> { _ in Counter() }
 
     init() {
         precondition(
-            DropReason.allCases.count == 13, "StageCounters needs a counter for each DropReason")
+            DropReason.allCases.count == 14, "StageCounters needs a counter for each DropReason")
     }
 
     var held: Int {
@@ -32,7 +32,7 @@ struct StageCounters: ~Copyable {
     }
 
     @inline(__always)
-    func drop(_ reason: DropReason) { dropped[reason.rawValue].add() }
+    func drop(_ reason: DropReason, _ count: Int = 1) { dropped[reason.rawValue].add(count) }
 
     func dropCount(_ reason: DropReason) -> Int { dropped[reason.rawValue].value }
 

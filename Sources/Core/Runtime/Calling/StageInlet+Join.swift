@@ -2,6 +2,9 @@
 
 /// What a join's inlet does with the items that it takes.
 extension StageInlet {
+    /// More ticks than a clock that runs lets pass; a simulated one may leap, and counts are added up.
+    private static let mostMissed = 1 << 40
+
     /// With the lock held: takes what the matcher names, and unlocks.
     func give() {
         guard let matcher = decider.matcher else { return condition.unlock() }
@@ -26,6 +29,12 @@ extension StageInlet {
             }
         }
         condition.unlock()
+        // Nobody misses pictures of a join that gives none.
+        if missed > 0, !stage.isPaused, !stage.hasFailed {
+            let lost = min(missed, Self.mostMissed)
+            stage.counters.made.add(lost)
+            stage.countDrop(.missed, lost)
+        }
         inputs.beginTick(at: time, number: ticks, missed: missed)
         ticks &+= 1
         for index in queues.indices {

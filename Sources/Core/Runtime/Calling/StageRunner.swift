@@ -156,9 +156,9 @@ final class StageRunner: @unchecked Sendable {
     var progress: Int { counters.progress }
 
     @inline(__always)
-    func countDrop(_ reason: DropReason) {
-        counters.drop(reason)
-        if let trace = thread?.trace { trace.drop(stage: number, reason, frame: lastSequence) }
+    func countDrop(_ reason: DropReason, _ count: Int = 1) {
+        counters.drop(reason, count)
+        if let trace = thread?.trace { trace.drop(stage: number, reason, frame: lastSequence, count: count) }
     }
 
     func dropCount(_ reason: DropReason) -> Int { counters.dropCount(reason) }

@@ -159,7 +159,9 @@ struct LiveLosses {
     /// [any thread]
     init(_ graph: RunningGraph) {
         guard graph.runners.contains(where: { $0.shown.demand.isLive }) else { return }
-        for runner in graph.everyRunner { atStages[runner.number] = runner.dropCount(.noBuffer) }
+        for runner in graph.everyRunner { 
+            atStages[runner.number] = runner.dropCount(.noBuffer) + runner.dropCount(.missed)
+        }
         for queue in graph.everyQueue {
             let counts = queue.snapshot().counts
             let count = DropReason.lossesOfLinks.reduce(0) {

@@ -106,8 +106,9 @@ struct DropWatch {
             present.insert(place.key)
             for reason in DropReason.allCases {
                 let count = runner.counters.lost(reason)
-                tell(
-                    chain, graph, place, reason, count, isLoss: isLive && reason == .noBuffer, now: now, isLast: isLast)
+                // A join ticks by the clock where its inputs are files in real time too.
+                let isLoss = reason == .missed || isLive && reason == .noBuffer
+                tell(chain, graph, place, reason, count, isLoss: isLoss, now: now, isLast: isLast)
             }
         }
         for entry in graph.queues {
@@ -246,7 +247,7 @@ struct DropWatch {
             details += [("tooSlow", .string(culprit.runner.id)), ("busyPercent", .number(culprit.ownPercent))]
         } else if case .nobody = verdict {
             text += " No later stage is fully busy, so the machine itself may be too busy: stop other programs."
-            if let more = Self.moreRoom(at: place, in: graph) { text += " To bridge short delays, give \(more)." }
+            if let more = Self.moreRoom(at: place, for: reason, in: graph) { text += " To bridge short delays, give \(more)." }
         }
         chain.hub.post(
             Event(
@@ -280,9 +281,13 @@ struct DropWatch {
     }
 
     /// A stage, and what to give it so that more items are kept where they were lost; nil where a chain file cannot say it.
-    private static func moreRoom(at place: Place, in graph: RunningGraph) -> String? {
-        if place.isLink {
-            return "'\(graph.plan.nameOfLink(into: place.behind))' a longer queue: \"link\": { \"queue\": N }"
+    private static func moreRoom(at place: Place, for reason: DropReason, in graph: RunningGraph) -> String? {
+        func queue(into stage: Int) -> String {
+            "'\(graph.plan.nameOfLink(into: stage))' a longer queue: \"link\": { \"queue\": N }"
+        }
+        if place.isLink { return queue(into: place.behind) }
+        if reason == .missed {
+            return graph.plan.links.first { $0.from == place.behind }.map { queue(into: $0.to) }
         }
         guard place.unit == "frame", !graph.plan.stages[place.behind].isInserted else { return nil }
         return "'\(place.stage)' more buffers: \"buffers\": { \"\(place.stage)\": N } in the chain file"

@@ -238,7 +238,7 @@ public struct LiveRates {
         "noBuffer": "queue full or no free buffer", "queueFull": "queue full",
         "evicted": "queue full, oldest dropped",
         "untilKeyframe": "until the next keyframe", "damaged": "damaged", "unmatched": "no match",
-        "failed": "stage failed",
+        "failed": "stage failed", "missed": "not made in time",
     ]
 
     /// The sum of a server's figures. Bounded, so that it cannot overflow.

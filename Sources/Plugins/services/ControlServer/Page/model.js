@@ -9,7 +9,7 @@ const reasonWords = {
   noBuffer: "queue full or no free buffer", queueFull: "queue full", evicted: "queue full, oldest dropped",
   untilKeyframe: "until the next keyframe", damaged: "damaged", unmatched: "no match", failed: "stage failed",
   byStage: "by the stage", paused: "paused", detached: "branch removed",
-  unconnected: "no stage takes them", stopped: "stopped",
+  unconnected: "no stage takes them", stopped: "stopped", missed: "not made in time",
 }
 
 export const reasonWord = (reason) => reasonWords[reason] ?? reason

@@ -49,6 +49,35 @@ import Testing
         for pool in driver.chain.pools { #expect(pool.freeCount == pool.bufferCount, "\(pool.name)") }
     }
 
+    /// Nothing waits for the clock, so what the join cannot give at a tick is lost, and said as a live source's loss is.
+    @Test func whatItCannotGiveInTimeIsLostAndSaid() throws {
+        var sketch = ChainSketch()
+        for id in ["src0", "src1"] {
+            try sketch.add(
+                CountingSource.self, id, options: #"{"count": 100000000, "everyMs": 5, "live": true}"#, from: [])
+        }
+        try sketch.add(TickJoin.self, "late", options: #"{"rate": 100}"#, from: ["src0", "src1"])
+        try sketch.add(RecordingSink.self, "slow", options: #"{"log": "clocked-late", "sleepUs": 100000}"#)
+        let driver = try RunningChainDriver(sketch)
+        let join = try #require(driver.chain.graph.runner(id: "late"))
+        let event = try #require(
+            driver.waitForEvent {
+                $0.name == "frames-dropped" && $0.stage == "late" && $0.details["tooSlow"]?.asString == "slow"
+            })
+        #expect(event.level == .warning && event.details["reason"]?.asString == "missed", "\(event)")
+        #expect(event.text.contains(" dropped at late (not made in time), "), "\(event.text)")
+        let stages = driver.chain.metrics["stages"]?.asArray ?? []
+        let shown = stages.first { $0["id"]?.asString == "late" }?["dropped"]?["missed"]?.asInt
+        #expect((shown ?? 0) > 0)
+        let result = driver.finish()
+        #expect(result.keepsItsPromises, "\(result)")
+        #expect(join.dropCount(.missed) == TickJoin.missed("late"))
+        #expect(driver.chain.ledger.isBalanced && driver.chain.ledger.dropped >= join.dropCount(.missed))
+        #expect(
+            result.drops.contains { $0.contains(" lost at late: slow (recording-sink) was too slow") },
+            "\(result.drops)")
+    }
+
     /// Of each input one in hand and the last one, which it gives again, and one that it makes.
     @Test func figuresCountThePicturesThatItKeeps() throws {
         let driver = try RunningChainDriver(try chain("clocked-held"))
