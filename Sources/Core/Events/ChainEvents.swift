@@ -63,6 +63,9 @@ public enum ChainEvents {
                 .number("total", "Items dropped in total."),
                 .string("place", "Where they were dropped, in words."),
                 .string(
+                    "bound", "Of a link, which limit its queue reached: a key of 'link'.",
+                    words: ["queue", "seconds", "megabytes"]),
+                .string(
                     "tooSlow",
                     "Id of the stage that is too slow: its thread was at work nearly all the time, and most of that in this stage."
                 ),

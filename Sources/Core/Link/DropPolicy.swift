@@ -85,8 +85,8 @@ public struct LinkSettings: Sendable, Hashable {
     /// Access units, sound and motion: the most bytes in the queue; nil means no such limit. An empty queue takes an
     /// item of any size.
     public var mostBytes: Int?
-    /// Access units, sound and motion: the longest span of time in the queue (decode time for access units); nil
-    /// means no such limit.
+    /// Access units, sound and motion: the longest span of time in the queue (decode time for access units),
+    /// without the gaps between its items; nil means no such limit.
     public var mostTime: MediaTime?
     /// The planner put the queue here because it pays (docs/design/013-automatic-queues.md).
     public var isAutomatic = false

@@ -35,6 +35,7 @@ final class ItemQueue: @unchecked Sendable {
     /// The counts that other threads read without the lock.
     private let figures = ItemQueueFigures()
     private var state: ItemQueueState
+    private var timeline = QueueTimeline()
     private let ring: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>
     private let ringCount: Int
     private var head = 0
@@ -104,21 +105,17 @@ final class ItemQueue: @unchecked Sendable {
     /// Performs one offer and unlocks. Dropped leases are released outside the lock.
     private func offerLocked(_ lease: consuming Lease, mayWait: Bool) -> Lease? {
         let record = lease.record
+        let place = timeline.place(of: record.pointee.header, isFirst: state.depth == 0)
         let action = state.offer(
-            bytes: record.pointee.queuedBytes, time: record.pointee.header.queueTime.nanoseconds,
-            isKeyframe: record.pointee.header.isKeyframe, mayWait: mayWait)
+            bytes: record.pointee.queuedBytes, time: place, isKeyframe: record.pointee.header.isKeyframe,
+            mayWait: mayWait)
         switch action {
         case .accept:
             figures.show(state, losses: false)
-            if hasLost { record.pointee.header.isDiscontinuity = true }
-            hasLost = false
-            append(lease.release())
+            append(lease.release(), at: place)
             wakeConsumerAndUnlock()
             return nil
         case .evictThenAccept(var count):
-            // The first one accepted since an item was turned away.
-            if hasLost { record.pointee.header.isDiscontinuity = true }
-            hasLost = false
             // Under `latest` one item goes, under `dropOldest` as many as the new item needs bytes or time, under
             // `dropToKeyframe` a whole group. The first one's place may be taken by the new item. The others stay where
             // they are in the ring, which only this thread writes, until they are released below.
@@ -126,10 +123,8 @@ final class ItemQueue: @unchecked Sendable {
             if let trace { noteEviction(trace, first, count) }
             let second = head + 1
             head = (head + count) % ringCount
-            append(lease.release())
-            if state.settings.policy != .dropToKeyframe {
-                count += settleEvictions(first, newestTime: record.pointee.header.queueTime.nanoseconds)
-            }
+            append(lease.release(), at: place)
+            if state.settings.policy != .dropToKeyframe { count += settleEvictions(first, newestTime: place) }
             figures.show(state, losses: true)
             ring[head].pointee.header.isDiscontinuity = true
             wakeConsumerAndUnlock()
@@ -164,7 +159,7 @@ final class ItemQueue: @unchecked Sendable {
     private func settleEvictions(_ first: UnsafeMutablePointer<LeaseRecord>, newestTime: Int64) -> Int {
         var (gone, more) = (first, 0)
         while state.settleEviction(
-            bytes: gone.pointee.queuedBytes, oldestTime: ring[head].pointee.header.queueTime.nanoseconds,
+            bytes: gone.pointee.queuedBytes, oldestTime: ring[head].pointee.queuePlace,
             newestTime: newestTime)
         {
             gone = removeFirst()
@@ -177,7 +172,11 @@ final class ItemQueue: @unchecked Sendable {
         return more
     }
 
-    private func append(_ record: UnsafeMutablePointer<LeaseRecord>) {
+    private func append(_ record: UnsafeMutablePointer<LeaseRecord>, at place: Int64) {
+        timeline.add(record.pointee.header)
+        record.pointee.queuePlace = place
+        if hasLost { record.pointee.header.isDiscontinuity = true }
+        hasLost = false
         lastSequence = record.pointee.header.sequenceNumber
         record.pointee.holder.store(holderCode, ordering: .relaxed)
         ring[(head + state.depth - 1) % ringCount] = record
@@ -329,7 +328,7 @@ final class ItemQueue: @unchecked Sendable {
     /// With the lock held and an item there: takes it and unlocks.
     private func popAndUnlock() -> Lease {
         let record = removeFirst()
-        let nextTime = state.depth > 1 ? ring[head].pointee.header.queueTime.nanoseconds : nil
+        let nextTime = state.depth > 1 ? ring[head].pointee.queuePlace : nil
         state.take(bytes: record.pointee.queuedBytes, nextTime: nextTime)
         figures.show(state, losses: false)
         if let trace { trace.level(state.depth) }
@@ -396,7 +395,7 @@ final class ItemQueue: @unchecked Sendable {
     func popLocked() -> Lease {
         let record = removeFirst()
         isPressed = false
-        let nextTime = state.depth > 1 ? ring[head].pointee.header.queueTime.nanoseconds : nil
+        let nextTime = state.depth > 1 ? ring[head].pointee.queuePlace : nil
         state.take(bytes: record.pointee.queuedBytes, nextTime: nextTime)
         figures.show(state, losses: false)
         if let trace { trace.level(state.depth) }
@@ -436,6 +435,8 @@ final class ItemQueue: @unchecked Sendable {
     /// [any thread] Counts and depth, each as it was at some moment of the call. Does not wait, and makes no thread
     /// wait.
     func snapshot() -> (counts: ItemQueueState.Counts, depth: Int, bytes: Int) { figures.read() }
+    /// [any thread] What made the queue full when it lost an item last; nil before.
+    var lastBound: QueueBound? { figures.bound }
 }
 
 extension ItemQueue {

@@ -15,6 +15,7 @@ final class ItemQueueFigures: @unchecked Sendable {
     private let mostDepth = Atomic<Int>(0)
     private let depth = Atomic<Int>(0)
     private let bytes = Atomic<Int>(0)
+    private let boundCode = Atomic<UInt8>(0)
     /// Dropped by reason, then evicted by reason.
     private let losses: UnsafeMutablePointer<Atomic<Int>>
     /// ``reasons``, without the check that belongs to a static.
@@ -43,11 +44,15 @@ final class ItemQueueFigures: @unchecked Sendable {
         depth.store(state.depth, ordering: .relaxed)
         bytes.store(state.bytes, ordering: .relaxed)
         guard isLoss else { return }
+        boundCode.store(state.lastBound?.rawValue ?? 0, ordering: .relaxed)
         for index in 0..<count {
             losses[index].store(state.counts.dropped[index], ordering: .relaxed)
             losses[count + index].store(state.counts.evicted[index], ordering: .relaxed)
         }
     }
+
+    /// [any thread]
+    var bound: QueueBound? { QueueBound(rawValue: boundCode.load(ordering: .relaxed)) }
 
     /// [any thread] Each as it was at some moment of the call.
     func read() -> (counts: ItemQueueState.Counts, depth: Int, bytes: Int) {

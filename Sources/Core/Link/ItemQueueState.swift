@@ -37,21 +37,30 @@ struct ItemQueueState: Sendable {
     private(set) var counts = Counts()
     private(set) var depth = 0
     private(set) var bytes = 0
-    /// Decode time of the oldest item, nil when empty.
+    /// Time of the oldest item, nil when empty. All times are without gaps, as ``QueueTimeline`` gives them.
     private var oldestTime: Int64?
     private var isSkipping = false
     private(set) var hasEnded = false
+    /// What made the queue full when an offer found it so last.
+    private(set) var lastBound: QueueBound?
     /// Why the consumer takes nothing any more; nil while it takes items.
     private var closed: DropReason?
 
     init(settings: LinkSettings) { self.settings = settings }
 
-    private func isFull(bytes more: Int, time: Int64) -> Bool {
-        if depth >= settings.capacity { return true }
-        guard depth > 0 else { return false }
-        if let most = settings.mostBytes, bytes + more > most { return true }
-        guard let oldestTime else { return false }
-        return isTooLong(from: oldestTime, to: time)
+    private mutating func isFull(bytes more: Int, time: Int64) -> Bool {
+        guard let bound = bound(bytes: more, time: time) else { return false }
+        lastBound = bound
+        return true
+    }
+
+    /// What keeps an item out; nil where it has a place.
+    private func bound(bytes more: Int, time: Int64) -> QueueBound? {
+        if depth >= settings.capacity { return .items }
+        guard depth > 0 else { return nil }
+        if let most = settings.mostBytes, bytes + more > most { return .bytes }
+        guard let oldestTime, isTooLong(from: oldestTime, to: time) else { return nil }
+        return .time
     }
 
     /// Whether so much time is more than the queue may hold.
@@ -61,7 +70,7 @@ struct ItemQueueState: Sendable {
         return UInt64(bitPattern: newest &- oldest) > UInt64(max(most.nanoseconds, 0))
     }
 
-    /// An item of `bytes` bytes (0 for frames) with decode time `time` asks for a place.
+    /// An item of `bytes` bytes (0 for frames) at `time` asks for a place.
     ///
     /// - Parameter mayWait: False on a live source's thread: a full `wait` link rejects with `.noBuffer`.
     mutating func offer(bytes more: Int = 0, time: Int64 = 0, isKeyframe: Bool = false, mayWait: Bool = true)
@@ -103,8 +112,8 @@ struct ItemQueueState: Sendable {
         }
     }
 
-    /// One item has gone before the last offer was accepted: its bytes, and the decode times of the oldest one now and
-    /// of the new one.
+    /// One item has gone before the last offer was accepted: its bytes, and the times of the oldest one now and of
+    /// the new one.
     ///
     /// - Returns: Whether the oldest one goes too, since the queue still has too many bytes or too much time. It is
     ///   counted already, and must be settled in turn.
@@ -134,7 +143,7 @@ struct ItemQueueState: Sendable {
         if depth > counts.mostDepth { counts.mostDepth = depth }
     }
 
-    /// Takes the oldest item: its bytes, and the decode time of the item behind it.
+    /// Takes the oldest item: its bytes, and the time of the item behind it.
     mutating func take(bytes less: Int = 0, nextTime: Int64? = nil) {
         depth -= 1
         bytes -= less

@@ -33,6 +33,8 @@ struct LeaseRecord: ~Copyable {
     var keeper: UnsafeMutablePointer<KeeperCell>?
     /// Whether the lease counts in `keeper`: the stage was given it for good, or shared it itself.
     var isKept = false
+    /// Where the item lies on the ``QueueTimeline`` of the queue that it waits in. Under that queue's lock.
+    var queuePlace: Int64 = 0
 
     init(owner: LeaseOwner, index: Int32, header: consuming ItemHeader) {
         self.owner = owner

@@ -38,6 +38,8 @@ struct DropWatch {
         /// What messages call an item: `frame`, `access unit`, `block`.
         var unit: String
         var isLink = false
+        /// What made the link's queue full when it lost something last.
+        var bound: QueueBound?
     }
 
     /// What was lost at one place, and which stages were too slow then.
@@ -116,7 +118,8 @@ struct DropWatch {
             let (from, to) = (graph.runners[entry.link.from], graph.runners[entry.link.to])
             let place = Place(
                 key: "\(from.number)-\(to.number)", words: "between \(from.id) and \(to.id)", stage: to.id,
-                behind: entry.link.to, unit: Self.unit(of: entry.link.format), isLink: true)
+                behind: entry.link.to, unit: Self.unit(of: entry.link.format), isLink: true,
+                bound: entry.queue.lastBound)
             present.insert(place.key)
             for reason in DropReason.allCases {
                 let count = counts.lost(reason)
@@ -236,12 +239,16 @@ struct DropWatch {
         if let last, count == last.count || now - last.at < Self.repeatNs { return }
         told[place.key, default: [:]][reason] = Told(count: count, at: now)
         let new = count - (last?.count ?? 0)
+        let bound = DropReason.lossesOfLinks.contains(reason) ? place.bound : nil
+        // A queue that has its most items is what everybody expects.
+        let limit = bound.map { $0 == .items ? "" : "; full by \"\($0.key)\"" } ?? ""
         var text =
-            "\(Self.counted(new, place.unit)) dropped \(place.words) (\(reason.words(atLink: place.isLink))), \(count) in all."
+            "\(Self.counted(new, place.unit)) dropped \(place.words) (\(reason.words(atLink: place.isLink))\(limit)), \(count) in all."
         var details: [(String, JSONNode)] = [
             ("reason", .string(reason.name)), ("count", .number(new)), ("total", .number(count)),
             ("place", .string(place.words)),
         ]
+        if let bound { details.append(("bound", .string(bound.key))) }
         if case .tooSlow(let culprit) = verdict {
             text += " " + Self.text(culprit)
             details += [("tooSlow", .string(culprit.runner.id)), ("busyPercent", .number(culprit.ownPercent))]
@@ -283,7 +290,8 @@ struct DropWatch {
     /// A stage, and what to give it so that more items are kept where they were lost; nil where a chain file cannot say it.
     private static func moreRoom(at place: Place, for reason: DropReason, in graph: RunningGraph) -> String? {
         func queue(into stage: Int) -> String {
-            "'\(graph.plan.nameOfLink(into: stage))' a longer queue: \"link\": { \"queue\": N }"
+            let key = (place.bound ?? .items).key
+            return "'\(graph.plan.nameOfLink(into: stage))' a longer queue: \"link\": { \"\(key)\": N }"
         }
         if place.isLink { return queue(into: place.behind) }
         if reason == .missed {

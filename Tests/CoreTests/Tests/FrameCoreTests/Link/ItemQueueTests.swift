@@ -189,6 +189,59 @@ import Testing
         #expect(slab.usage.bytes == 0)
     }
 
+    /// While sound is paused, or its microphone is away, nothing comes that could fill the queue.
+    @Test(arguments: [true, false]) func countsNoGapAmongTheSecondsOfAQueue(isMarked: Bool) throws {
+        let stop = StopSignal()
+        let queue = ItemQueue(
+            name: "mic → rec",
+            settings: LinkSettings(capacity: 4000, policy: .dropOldest, mostTime: MediaTime(seconds: 8)),
+            room: RoomGate(stop: stop), stop: stop)
+        let slab = try Slab(name: "slab", byteCount: 1 << 20, unitCount: 4000, stop: stop)
+        var (time, pauses) = (MediaTime.zero, false)
+        func give(_ count: Int) throws {
+            for _ in 0..<count {
+                let unit = try slab.lease(byteCount: 8)
+                (unit.pts, unit.dts, unit.duration) = (time, time, MediaTime(nanoseconds: 20_000_000))
+                unit.isDiscontinuity = isMarked && pauses
+                pauses = false
+                time = time + unit.duration
+                let isBack = queue.offer(unit.release(), mayWait: true) != nil
+                #expect(!isBack)
+            }
+        }
+        try give(100)
+        for away in [60.0, 3600] {
+            (time, pauses) = (time + MediaTime(seconds: away), true)
+            try give(100)
+        }
+        #expect(queue.snapshot().depth == 300 && queue.lastBound == nil, "6 s of sound, an hour apart")
+        for _ in 0..<150 { _ = queue.take() }
+        try give(300)
+        #expect(queue.snapshot().counts.lost(.evicted) > 0 && queue.lastBound == .time)
+        #expect((400...402).contains(queue.snapshot().depth), "8 s of sound: \(queue.snapshot().depth)")
+    }
+
+    @Test func tellsWhichLimitMadeItFull() throws {
+        for (settings, bound): (LinkSettings, QueueBound) in [
+            (LinkSettings(capacity: 2, policy: .dropNewest), .items),
+            (LinkSettings(capacity: 9, policy: .dropNewest, mostBytes: 250), .bytes),
+            (LinkSettings(capacity: 9, policy: .dropOldest, mostTime: MediaTime(nanoseconds: 15)), .time),
+        ] {
+            let stop = StopSignal()
+            let queue = ItemQueue(name: "a → b", settings: settings, room: RoomGate(stop: stop), stop: stop)
+            let slab = try Slab(name: "slab", byteCount: 4096, unitCount: 16, stop: stop)
+            for number in 0..<3 {
+                #expect(queue.lastBound == nil)
+                let unit = try slab.lease(byteCount: 100)
+                unit.dts = MediaTime(nanoseconds: Int64(number) * 10)
+                let isBack = queue.offer(unit.release(), mayWait: true) != nil
+                #expect(!isBack)
+            }
+            #expect(queue.lastBound == bound)
+            queue.discardAll(.stopped)
+        }
+    }
+
     @Test func wrapsAroundItsRing() throws {
         let line = try Line(LinkSettings(capacity: 3), buffers: 4)
         var next = 0
