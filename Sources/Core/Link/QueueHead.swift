@@ -26,3 +26,20 @@ struct QueueHead: Equatable {
         self.orderTime = isTooLate ? .max : later
     }
 }
+
+extension [QueueHead] {
+    /// A bit for each input without items that a join waits for, where it can decide nothing.
+    ///
+    /// - Parameter lead: The input whose items the join gives; nil where none leads.
+    func awaited(lead: Int? = nil) -> UInt64 {
+        if let lead, self[lead].head == nil, !self[lead].hasEnded { return 1 << UInt64(lead & 63) }
+        var earliest = Int64.max
+        for input in self { if let head = input.head { earliest = Swift.min(earliest, head) } }
+        var bits: UInt64 = 0
+        for index in indices {
+            let isAwaited = self[index].head == nil && !self[index].hasEnded && self[index].nothingUpTo < earliest
+            if isAwaited { bits |= 1 << UInt64(index & 63) }
+        }
+        return bits
+    }
+}

@@ -60,7 +60,8 @@ enum InletDecider: ~Copyable {
             switch matcher.next() {
             case .wait:
                 let upTo = matcher.givesNothingUpTo
-                decision = .wait(nothingUpTo: upTo == .max || upTo == .min ? nil : upTo)
+                decision = .wait(
+                    nothingUpTo: upTo == .max || upTo == .min ? nil : upTo, awaited: matcher.awaited)
             case .merge: decision = .give
             case .drop(let input): decision = .leaveOut(input)
             case .end: decision = .end
@@ -77,7 +78,7 @@ enum InletDecider: ~Copyable {
         case .times(var times):
             if let rate = wishes.rate { times.set(rate: rate) }
             switch times.next(heads) {
-            case .wait: decision = .wait(nothingUpTo: times.due.map { $0 &- 1 })
+            case .wait: decision = .wait(nothingUpTo: times.due.map { $0 &- 1 }, awaited: heads.awaited())
             case .take(let input): decision = .keep(input)
             case .tick(let time): decision = .tick(at: time, takesHeads: false)
             case .end: decision = .end

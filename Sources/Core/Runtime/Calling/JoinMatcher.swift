@@ -58,6 +58,9 @@ struct JoinMatcher {
         return rule.match == .newest
     }
 
+    /// A bit for each input that the join waits for.
+    var awaited: UInt64 { inputs.awaited(lead: rule.match == .exact ? nil : lead) }
+
     /// The join gives nothing from now on whose time is at most this one; `.min` when nothing is known.
     var givesNothingUpTo: Int64 {
         if rule.match != .exact, !inputs[lead].isExhausted { return known(lead) }

@@ -18,7 +18,8 @@ struct MergeRules {
     }
 }
 
-/// The inputs for which a stage with several inputs waits while its other inputs have items. Any thread may look.
+/// The inputs for which a stage with several inputs waits while its other inputs have items; none of a join by the
+/// clock, which waits for no input. Any thread may look.
 final class AwaitedInputs: Sendable {
     /// The first queue of the stage.
     let queue: ItemQueue

@@ -144,9 +144,11 @@ final class StageInlet {
                 asksAgain = min(idleTime, until ?? idleTime)
                 return nil
             case .give:
+                awaited.show(0)
                 give()
                 return .items
             case .tick(let time, let missed, let takesHeads):
+                awaited.show(0)
                 give(at: time, missed: missed, takesHeads: takesHeads)
                 return .items
             case .keep(let index): release(index) { keep($0, of: index) }

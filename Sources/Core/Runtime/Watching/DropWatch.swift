@@ -49,6 +49,8 @@ struct DropWatch {
         /// Lost items by the title of the stage that was too slow. Items lost while no stage could be named are not in
         /// it.
         var blamed: [String: Int] = [:]
+        /// Lost items by what a stage waited for that was paused.
+        var paused: [String: Int] = [:]
         /// Lost items of seconds in which no thread was at work nearly all the time.
         var unexplained = 0
         var warnedAt: Int64?
@@ -56,6 +58,8 @@ struct DropWatch {
 
     /// What the looks of the last second say of the threads behind a place.
     private enum Verdict {
+        /// A stage behind the place waits for an input that somebody paused.
+        case paused(PausedWaits.Wait)
         case tooSlow(Culprit)
         /// No thread was at work nearly all the time.
         case nobody
@@ -141,6 +145,11 @@ struct DropWatch {
             let blamed = loss.blamed.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             let explained = blamed.reduce(0) { $0 + $1.value }
             let lost = "\(Self.counted(loss.count, loss.unit)) lost \(words)"
+            if let pause = loss.paused.max(by: { ($0.value, $1.key) < ($1.value, $0.key) }),
+                pause.value * 2 >= loss.count
+            {
+                return "\(lost): \(pause.key)."
+            }
             switch blamed.count {
             case 0 where loss.unexplained == 0: return "\(lost)."
             case 0:
@@ -179,6 +188,7 @@ struct DropWatch {
     /// Finds the thread that was at work at most looks, of those that run the stage at `first` or one behind it, and its
     /// busiest such stage. Sources are left out, since they wait for their device inside their call.
     private func verdict(behind first: Int, in graph: RunningGraph) -> Verdict {
+        if let wait = PausedWaits(graph).wait(behind: first) { return .paused(wait) }
         guard looks >= Self.leastLooks else { return .unknown }
         var reached: Set<Int> = [first]
         var open = [first]
@@ -226,8 +236,10 @@ struct DropWatch {
         if isLoss {
             let waiting = open[place.key]?.removeValue(forKey: reason) ?? 0
             if grown + waiting > 0 { verdict = self.verdict(behind: place.behind, in: graph) }
-            if case .tooSlow = verdict {
-            } else if waiting == 0, grown > 0, !isLast {
+            switch verdict {
+            case .tooSlow, .paused: break
+            case .nobody, .unknown:
+                guard waiting == 0, grown > 0, !isLast else { break }
                 open[place.key, default: [:]][reason] = grown
                 return
             }
@@ -249,17 +261,25 @@ struct DropWatch {
             ("place", .string(place.words)),
         ]
         if let bound { details.append(("bound", .string(bound.key))) }
-        if case .tooSlow(let culprit) = verdict {
+        var level = warns(of: place, isLoss, now: now)
+        switch verdict {
+        case .paused(let wait):
+            text += " \(wait.sentence). \(wait.remedy)"
+            level = min(level, .info)
+        case .tooSlow(let culprit):
             text += " " + Self.text(culprit)
             details += [("tooSlow", .string(culprit.runner.id)), ("busyPercent", .number(culprit.ownPercent))]
-        } else if case .nobody = verdict {
+        case .nobody:
             text += " No later stage is fully busy, so the machine itself may be too busy: stop other programs."
-            if let more = Self.moreRoom(at: place, for: reason, in: graph) { text += " To bridge short delays, give \(more)." }
+            if let more = Self.moreRoom(at: place, for: reason, in: graph) {
+                text += " To bridge short delays, give \(more)."
+            }
+        case .unknown: break
         }
         chain.hub.post(
             Event(
-                name: "frames-dropped", stage: place.stage, level: warns(of: place, isLoss, now: now),
-                text: text, details: .object(details), time: chain.clock.now()))
+                name: "frames-dropped", stage: place.stage, level: level, text: text, details: .object(details),
+                time: chain.clock.now()))
     }
 
     private static func text(_ culprit: Culprit) -> String {
@@ -306,6 +326,7 @@ struct DropWatch {
         losses[place.words, default: Loss(unit: place.unit)].count += count
         switch verdict {
         case .tooSlow(let culprit): losses[place.words]!.blamed[culprit.runner.title, default: 0] += count
+        case .paused(let wait): losses[place.words]!.paused[wait.past, default: 0] += count
         case .nobody: losses[place.words]!.unexplained += count
         case .unknown: break
         }

@@ -100,7 +100,8 @@ struct HealthWatch {
         var found = Self.failures(graph, stages)
         var missing: [String] = []
         var current: [Int: Seen] = [:]
-        for (runner, stage) in zip(graph.runners, stages) where runner.isSource {
+        let paused = PausedWaits(graph)
+        for (place, (runner, stage)) in zip(graph.runners, stages).enumerated() where runner.isSource {
             let emitted = runner.counters.emitted.value
             let shown = runner.shown
             var seen = sources[runner.number] ?? Seen(emitted: -1, since: now)
@@ -117,6 +118,8 @@ struct HealthWatch {
             let silence = now - seen.since
             let frameTime = shown.output?.frameTime ?? 0
             guard silence > max(Self.silenceNs, 2 * frameTime), !hasNeverBeenThere else { continue }
+            // Whatever somebody paused is as somebody wants it, and so is what waits for it.
+            guard paused.wait(behind: place) == nil else { continue }
             let sentence = "\(runner.title) has given nothing for \(silence / 1_000_000_000) s"
             // Nothing stands in for it, and starting the chain anew would not bring it.
             if isAway { missing.append("\(sentence): \(stage.reason).") } else { found.append("\(sentence).") }
@@ -125,13 +128,17 @@ struct HealthWatch {
         let chainNow = chain.clock.now()
         for entry in graph.queues {
             let since = entry.queue.stalledSince.load(ordering: .relaxed)
-            if since != 0, chainNow - since >= StarvationWatch.stallPatienceNs {
+            if since != 0, chainNow - since >= StarvationWatch.stallPatienceNs,
+                paused.wait(behind: entry.link.to) == nil
+            {
                 found.append(
                     "The link \(entry.queue.name) has been full for \((chainNow - since) / 1_000_000_000) s.")
             }
         }
         for pool in graph.pools {
-            if let since = pool.starvedSinceTime, chainNow - since >= StarvationWatch.stallPatienceNs {
+            if let since = pool.starvedSinceTime, chainNow - since >= StarvationWatch.stallPatienceNs,
+                paused.wait(for: pool) == nil
+            {
                 found.append("The pool '\(pool.name)' has been empty for \((chainNow - since) / 1_000_000_000) s.")
             }
         }

@@ -55,7 +55,9 @@ struct PoolHolders {
 
     /// The event, the same without a remedy as a part of a sentence, and the numbers of the stages that hold buffers:
     /// `the pool 'camera' has been empty for 212 ms (7 of 7 buffers held): recorder 3 (oldest 1.94 s, declared 2), face 2`
-    func report(now: Int64) -> (event: Event, sentence: String, holders: [Int]) {
+    ///
+    /// - Parameter pause: For whose pause the buffers wait; nil where it is not for a pause.
+    func report(now: Int64, pause: PausedWaits.Wait? = nil) -> (event: Event, sentence: String, holders: [Int]) {
         let ms = pool.starvedSinceTime.map { (now - $0) / 1_000_000 } ?? 0
         let parts = parts(now: now)
         let over = stages.filter { isOver($0.key, $0.value) }.keys.sorted().map { runners[$0]!.id }
@@ -76,7 +78,8 @@ struct PoolHolders {
         }
         let event = Event(
             name: "out-of-buffers", stage: pool.name, level: .warning,
-            text: "The \(figures)." + (parts.isEmpty ? "" : " \(blame)"),
+            text: "The \(figures)."
+                + (pause.map { " \($0.sentence). \($0.remedy)" } ?? (parts.isEmpty ? "" : " \(blame)")),
             details: [
                 "pool": .string(pool.name), "ms": .number(Int(ms)), "held": .number(all.count),
                 "buffers": .number(pool.bufferCount), "holders": .array(holders),

@@ -17,13 +17,15 @@ struct StarvationWatch {
     mutating func look(at chain: Chain, _ hub: EventHub) {
         let now = chain.clock.now()
         let graph = chain.graph
+        let paused = PausedWaits(graph)
         for pool in graph.pools {
             guard let since = pool.starvedSinceTime, now - since >= Self.patienceNs,
                 let level = level(of: "pool \(pool.name)", now)
             else { continue }
-            let report = PoolHolders(pool, in: graph).report(now: now)
+            let wait = paused.wait(for: pool)
+            let report = PoolHolders(pool, in: graph).report(now: now, pause: wait)
             var event = report.event
-            event.level = level
+            event.level = wait == nil ? level : min(level, .info)
             hub.post(event)
             for index in report.holders {
                 guard let runner = graph.runner(number: index) else { continue }
@@ -43,14 +45,17 @@ struct StarvationWatch {
             guard since != 0, now - since >= Self.stallPatienceNs, let level = level(of: "link \(queue.name)", now)
             else { continue }
             let ms = (now - since) / 1_000_000
+            let (from, to) = (graph.runners[link.from], graph.runners[link.to])
+            let wait = paused.wait(behind: link.to)
+            let why =
+                wait.map { "\($0.sentence). \($0.remedy)" }
+                ?? "\(to.title) takes no item, and '\(from.id)' waits for it. Look at what '\(to.id)' waits for: a disk, a network, or a later stage."
             hub.post(
                 Event(
-                    name: "link-stalled", stage: graph.runners[link.to].id, level: level,
-                    text:
-                        "The link \(queue.name) has been full for \(ms) ms: \(graph.runners[link.to].title) takes no item, and '\(graph.runners[link.from].id)' waits for it. Look at what '\(graph.runners[link.to].id)' waits for: a disk, a network, or a later stage.",
+                    name: "link-stalled", stage: to.id, level: wait == nil ? level : min(level, .info),
+                    text: "The link \(queue.name) has been full for \(ms) ms: \(why)",
                     details: [
-                        "from": JSONNode(.string(graph.runners[link.from].id)),
-                        "to": JSONNode(.string(graph.runners[link.to].id)),
+                        "from": JSONNode(.string(from.id)), "to": JSONNode(.string(to.id)),
                         "ms": JSONNode(.number(String(ms))),
                     ], time: now))
         }
