@@ -63,13 +63,13 @@ struct LeaseRecord: ~Copyable {
     }
 }
 
-/// How many leases a stage keeps now, and the most it ever kept after a call.
+/// How many leases an instance of a stage keeps now, and the most it ever kept after a call.
 struct KeeperCell: ~Copyable {
     let kept = Atomic<Int>(0)
     let most = Atomic<Int>(0)
 }
 
-/// Owns the cell of one stage. A lease that never ends (in an abandoned thread) may still point to the cell, which is
+/// Owns the cell of one instance of a stage. A lease that never ends (in an abandoned thread) may still point to the cell, which is
 /// then never freed. `@unchecked Sendable`: the cell is two atomics.
 final class KeeperOwner: @unchecked Sendable {
     let cell: UnsafeMutablePointer<KeeperCell>
@@ -78,6 +78,10 @@ final class KeeperOwner: @unchecked Sendable {
         cell = .allocate(capacity: 1)
         cell.initialize(to: KeeperCell())
     }
+
+    // [any thread]
+    var kept: Int { cell.pointee.kept.load(ordering: .relaxed) }
+    var most: Int { cell.pointee.most.load(ordering: .relaxed) }
 
     deinit {
         guard cell.pointee.kept.load(ordering: .relaxed) == 0 else { return }

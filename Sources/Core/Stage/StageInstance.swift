@@ -23,6 +23,10 @@ final class StageInstance: @unchecked Sendable {
     /// Only one thread at a time ends an instance.
     @exclusivity(unchecked) private(set) var isStopped = false
 
+    /// Counts the leases that this instance keeps: the instance that was replaced may keep some until it has ended. The
+    /// last property, so that it is freed after the stage, whose `deinit` may still release frames.
+    let keeper = KeeperOwner()
+
     /// The stage, where it is a filter that keeps no frame back.
     var plainFilter: (any Filter)? { if case .filter(let filter) = body { filter } else { nil } }
 

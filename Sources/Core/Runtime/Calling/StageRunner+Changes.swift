@@ -118,7 +118,7 @@ extension StageRunner {
 
     /// Checks after a call whether the stage keeps more than it declares.
     func checkHold() {
-        let kept = keptNow
+        let kept = ownKept
         if kept > keeper.pointee.most.load(ordering: .relaxed) { keeper.pointee.most.store(kept, ordering: .relaxed) }
         guard kept > mostHeld, !hasReportedHold else { return }
         hasReportedHold = true

@@ -51,7 +51,8 @@ final class StageRunner: @unchecked Sendable {
     let counters = StageCounters()
     let modes = StageMode()
     @exclusivity(unchecked) var times = StageTimes()
-    let keeper: UnsafeMutablePointer<KeeperCell>
+    /// Of the present instance. [stage thread]
+    @exclusivity(unchecked) private(set) var keeper: UnsafeMutablePointer<KeeperCell>
     /// How long it works on an item, without waits and without the stages behind it on the same thread.
     let histogram: Histogram?
     /// In a timed chain: the time from an item's capture until the stage has handed it on, or until a sink is done
@@ -71,8 +72,6 @@ final class StageRunner: @unchecked Sendable {
     @exclusivity(unchecked) var toldUpTo = Int64.min
     /// A bit for each input with sound or motion beside pictures. The stage's frame numbers count only pictures.
     @exclusivity(unchecked) var companionInputs: UInt64 = 0
-    /// The last property, so that it is freed after the stage, whose `deinit` may still release frames.
-    private let keeperOwner = KeeperOwner()
 
     init(number: Int, id: String, instance: StageInstance, onError: OnError?, isTimed: Bool) {
         self.number = number
@@ -89,7 +88,7 @@ final class StageRunner: @unchecked Sendable {
         stop = context.stop
         onErrorBox = Locked(onError)
         clock = context.clock
-        keeper = keeperOwner.cell
+        keeper = instance.keeper.cell
         histogram = isTimed ? Histogram() : nil
         latency = isTimed ? Histogram() : nil
     }
@@ -100,6 +99,7 @@ final class StageRunner: @unchecked Sendable {
         asFilter = other.plainFilter
         modifies = other.demand.access == .modify
         hold = other.demand.hold
+        keeper = other.keeper.cell
         kindCode.store(other.kind.code, ordering: .relaxed)
     }
 
@@ -121,8 +121,12 @@ final class StageRunner: @unchecked Sendable {
     /// Whether the instance that was replaced last had failed. [stage thread]
     @exclusivity(unchecked) var replacedHadFailed = false
     var heldNow: Int { counters.held }
-    var keptNow: Int { keeper.pointee.kept.load(ordering: .relaxed) }
-    var mostKept: Int { keeper.pointee.most.load(ordering: .relaxed) }
+    /// Leases that the present instance keeps, and the most that it kept after a call.
+    var keptNow: Int { shown.keeper.kept }
+    var mostKept: Int { shown.keeper.most }
+    /// [stage thread] The same as ``keptNow``, for each item.
+    @inline(__always)
+    var ownKept: Int { keeper.pointee.kept.load(ordering: .relaxed) }
 
     /// [any thread] What the chain file says now; nil where it says nothing.
     var onError: OnError? {
@@ -191,7 +195,7 @@ final class StageRunner: @unchecked Sendable {
             thread.inside.store(Int32(number), ordering: .relaxed)
             context.item.set(frame.sequenceNumber, pts: frame.pts)
             let verdict = try asFilter.unsafelyUnwrapped.process(&frame)
-            if hold > 0 || keptNow > 0 { checkHold() }
+            if hold > 0 || ownKept > 0 { checkHold() }
             frame.record.pointee.unkeep()
             switch verdict {
             case .forward:
