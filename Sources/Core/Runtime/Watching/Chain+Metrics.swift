@@ -10,7 +10,7 @@ extension Chain {
     /// as cumulative histograms where the chain is timed. Does not make the run wait.
     ///
     /// ```json
-    /// { "stages": [{ "id", "use", "framesIn", "framesOut", "delivered", "dropped": { "REASON": n },
+    /// { "stages": [{ "id", "number" (of this stage alone in the run), "use", "framesIn", "framesOut", "delivered", "dropped": { "REASON": n },
     ///     "held", "heldLimit", "heldOldestSeconds", "pixelCopies", "busy": HISTOGRAM, "latency": HISTOGRAM (sinks), "figures" }],
     ///   "links": [{ "from", "to", "depth", "capacity", "offered", "dropped", "replaced" }],
     ///   "pools": [{ "name", "buffers", "free", "min", "need", "bytes", "starvedSeconds" }] }
@@ -24,7 +24,7 @@ extension Chain {
             let most = graph.mostHeld(by: index)
             let holding = holdings.byStage[runner.number]
             var members: [(String, JSONNode)] = [
-                ("id", .string(runner.id)), ("use", .string(runner.shown.info.id)),
+                ("id", .string(runner.id)), ("number", .number(runner.number)), ("use", .string(runner.shown.info.id)),
                 ("kind", .string(runner.kind.rawValue)),
                 ("framesIn", .number(runner.kind == .source ? 0 : runner.counters.taken.value)),
                 ("framesOut", .number(runner.counters.emitted.value)),

@@ -8,6 +8,8 @@ import FrameCore
 public struct ChainLook {
     struct Stage {
         var id: String
+        /// The stage's number in its run, which no other stage ever has; nil of a server that does not tell it.
+        var number: Int?
         var use: String
         var kind: String
         var state: String
@@ -24,6 +26,9 @@ public struct ChainLook {
         /// Of the plan: whether it is a live source, and the format of its output, or of a sink's input.
         var isLive = false
         var format = ""
+
+        /// Which stage it is: another one may get the same id, and its counters soon be higher.
+        var identity: String { number.map { "\(use) \($0)" } ?? use }
     }
 
     struct Link {
@@ -89,7 +94,7 @@ public struct ChainLook {
     }
 
     /// Which stages and links there are. It changes when something is attached, detached or replaced.
-    var structure: [String] { stages.map { "\($0.id) \($0.use)" } + links.map { "\($0.from) \($0.to)" } }
+    var structure: [String] { stages.map { "\($0.id) \($0.identity)" } + links.map { "\($0.from) \($0.to)" } }
 
     /// Adds what only the plan says. If the chain has changed meanwhile, what is missing stays empty.
     mutating func take(plan: JSONNode) {
@@ -103,6 +108,11 @@ public struct ChainLook {
             let output = stage["output"]?.asString == nil ? inputs[stages[index].id] ?? nil : stage["output"]
             stages[index].format = Bounded.text(output)
         }
+    }
+
+    /// Which stage each id names.
+    var identities: [String: String] {
+        Dictionary(stages.map { ($0.id, $0.identity) }, uniquingKeysWith: { $1 })
     }
 
     private static func byID(_ list: JSONNode?) -> [String: JSONNode] {
@@ -141,6 +151,7 @@ extension ChainLook.Stage {
     fileprivate init(_ node: JSONNode, state: JSONNode?, reason: JSONNode?, p99Us: JSONNode?) {
         let drops = ChainLook.drops(node["dropped"])
         id = Bounded.text(node["id"])
+        number = node["number"]?.asInt
         use = Bounded.text(node["use"])
         kind = Bounded.text(node["kind"])
         self.state = Bounded.text(state)

@@ -2,8 +2,8 @@
 
 /// Past looks at the counters of one thing. Rates are differences between looks.
 ///
-/// A counter that falls belongs to another stage of the same name, or to another run. All earlier looks are then
-/// forgotten, so that no rate mixes the two.
+/// Another stage of the same name is told by what it is; a counter that falls belongs to another run, or to a stage of a
+/// server that tells no numbers. All earlier looks are then forgotten, so that no rate mixes the two.
 struct FigureHistory {
     /// For how long looks are kept, seconds.
     static let seconds = 10.0
@@ -17,7 +17,7 @@ struct FigureHistory {
         var gauge: Double
     }
     private var looks: [Look] = []
-    /// The kind of the thing in the last look, since another thing may get the same name.
+    /// What the thing was in the last look, since another thing may get the same name.
     private var what = ""
 
     /// - Parameter time: Seconds of a monotonic clock. A look at an earlier or equal time replaces all looks before it.

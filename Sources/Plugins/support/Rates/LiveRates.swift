@@ -66,7 +66,7 @@ public struct LiveRates {
         takeProcess(look)
         var byID: [String: FigureHistory] = [:]
         for stage in look.stages {
-            byID[stage.id] = history("stage \(stage.id)", stage.counters, of: stage.use, time: look.time)
+            byID[stage.id] = history("stage \(stage.id)", stage.counters, of: stage.identity, time: look.time)
         }
         let inline = InlineStages(look)
         figures.stages = look.stages.map { stage($0, byID[$0.id] ?? FigureHistory(), inline) }
@@ -86,9 +86,11 @@ public struct LiveRates {
         var next: [LiveFigures.Link] = []
         let before = full
         full = [:]
+        let identities = look.identities
         for link in look.links {
+            let ends = [link.from, link.to].map { identities[$0] ?? "" }.joined(separator: " > ")
             let key = "link \(link.from)>\(link.to)"
-            let history = history(key, link.counters, gauge: Double(link.depth), time: look.time)
+            let history = history(key, link.counters, of: ends, gauge: Double(link.depth), time: look.time)
             // A link that keeps only the newest item is nearly always full.
             let isFull = link.capacity > 1 && link.depth >= link.capacity
             if isFull {
@@ -106,8 +108,12 @@ public struct LiveRates {
 
     private mutating func takePools(_ look: ChainLook) {
         var next: [LiveFigures.Pool] = []
+        let identities = look.identities
         for pool in look.pools {
-            let history = history("pool \(pool.name)", pool.counters, time: look.time)
+            // A pool has the id of its stage; one of copies is `ID copies`.
+            let copies = pool.name.hasSuffix(" copies") ? String(pool.name.dropLast(" copies".count)) : pool.name
+            let owner = identities[pool.name] ?? identities[copies] ?? ""
+            let history = history("pool \(pool.name)", pool.counters, of: owner, time: look.time)
             next.append(
                 LiveFigures.Pool(
                     name: pool.name, buffers: pool.buffers, free: pool.free,

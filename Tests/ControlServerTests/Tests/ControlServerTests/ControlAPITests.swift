@@ -34,11 +34,11 @@ import Testing
 
     @Test func computesRatesForAllWhoWatch() async throws {
         let api = api
-        func metrics(given: Int, dropped: Int) -> JSONNode {
+        func metrics(given: Int, dropped: Int, camera: Int = 0) -> JSONNode {
             FakeRun.node(
                 """
                 {"stages":[
-                  {"id":"cam","use":"test-source","kind":"source","framesIn":0,"framesOut":\(given),"dropped":{}},
+                  {"id":"cam","number":\(camera),"use":"test-source","kind":"source","framesIn":0,"framesOut":\(given),"dropped":{}},
                   {"id":"text","use":"text","kind":"filter","framesIn":\(given),"framesOut":9,"dropped":{"queueFull":\(dropped)}}],
                  "links":[{"from":"cam","to":"text","depth":1,"capacity":4,"offered":\(given),"dropped":{"evicted":1}}],
                  "pools":[]}
@@ -68,6 +68,15 @@ import Testing
         let near = await api.ask("GET", "/api/v1/metrics").json
         #expect(camera(near)?["rate"]?.asDouble != nil && camera(far)?["lost"]?.asInt == 0)
         #expect(await api.ask("GET", "/api/v1/metrics?interval=0").status == 400)
+        // Another stage under the same id, which has given more by now: no rate mixes the two.
+        run.state.withLock { $0.metrics = metrics(given: 9000, dropped: 3, camera: 5) }
+        try await Task.sleep(for: .milliseconds(100))
+        let other = await api.ask("GET", "/api/v1/metrics").json
+        #expect(camera(other)?["rate"]?.value == .null)
+        run.state.withLock { $0.metrics = metrics(given: 9010, dropped: 3, camera: 5) }
+        try await Task.sleep(for: .milliseconds(100))
+        let later = try #require(camera(await api.ask("GET", "/api/v1/metrics").json)?["rate"]?.asDouble)
+        #expect(later > 0 && later <= 10 / 0.1, "\(later)")
     }
 
     @Test(arguments: [

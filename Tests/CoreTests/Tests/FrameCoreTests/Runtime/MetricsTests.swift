@@ -54,6 +54,30 @@ import Testing
         }
     }
 
+    /// A branch that comes back under the same ids is another one: its counters begin anew.
+    @Test func numbersTellAStageThatCameBackFromTheOneBefore() throws {
+        func chain(hasBranch: Bool) throws -> ChainSketch {
+            var sketch = ChainSketch()
+            sketch.request.spare = 4
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 100000000, "everyMs": 1}"#)
+            try sketch.add(RecordingSink.self, "file", options: #"{"log": "metrics-numbers"}"#)
+            if hasBranch {
+                try sketch.add(RecordingSink.self, "more", options: #"{"log": "metrics-more"}"#, from: ["src"])
+            }
+            return sketch
+        }
+        let driver = try RunningChainDriver(try chain(hasBranch: true))
+        func number(_ id: String) -> Int? { stage(id, driver.chain.metrics)?["number"]?.asInt }
+        let (source, first) = (try #require(number("src")), try #require(number("more")))
+        for hasBranch in [false, true] {
+            let answer = driver.change(to: try chain(hasBranch: hasBranch))
+            #expect(answer.isOK, "\(answer.error)")
+        }
+        let second = try #require(number("more"))
+        #expect(second != first && number("src") == source)
+        #expect(driver.finish().keepsItsPromises)
+    }
+
     @Test func histogramsAddUp() throws {
         let metrics = try chain("metrics-times", timed: true).metrics
         for (id, key, count) in [("mid", "busy", 500), ("one", "busy", 450), ("sink", "latency", 450)] {
