@@ -304,6 +304,20 @@ import Testing
         #expect(try program.finish().isDoneOrBusy)
     }
 
+    /// Nobody typed it, so nobody looks for an answer on standard output.
+    @Test func theLogSaysTooWhatIsWrongWithAWatchedFile() throws {
+        let program = try start("--watch")
+        try workspace.write("chain.json", Self.chain.replacing("\"text\": \"one\"", with: "\"txt\": \"one\""))
+        try program.waitForError("The chain goes on without this change.")
+        #expect(program.error.contains("txt"), "\(program.error)")
+        // An answer to a command is for whoever sent it.
+        let refused = try program.sendPatiently(#"{ "stage": "nobody", "set": { "text": "b" } }"#)
+        #expect(refused["ok"].bool == false)
+        #expect(!program.error.contains("nobody"), "\(program.error)")
+        program.send(SIGINT)
+        _ = try program.finish()
+    }
+
     /// The source waits for its pipe's writer while the chain is planned, when its file has been read.
     @Test func takesAFileThatIsSavedWhileTheChainIsPlanned() throws {
         #expect(mkfifo(workspace.path("in"), 0o600) == 0)

@@ -74,7 +74,7 @@ final class RunDisplay {
         if !jsonEvents || OutputWriter.shared.hasRoom(for: .output) {
             for reply in replies.take() { answers.add(reply, now: now) }
             // Not before: one that waits there is not missing.
-            for reply in answers.take(now: now) { show(reply.event, chain) }
+            for reply in answers.take(now: now) { show(reply, chain) }
         }
         if lost > 0 { complain(.notice, hasLost) }
         let state = chain.currentState
@@ -117,7 +117,14 @@ final class RunDisplay {
         showLine("\(job.title)  \(Int(job.fraction * 100)) %\(following)  (ctrl-C leaves it as it is)")
     }
 
-    private func show(_ event: Event, _ chain: Chain) {
+    /// An answer to a line is for whoever wrote that line. Where nobody asked (a watched file, a signal), the log says
+    /// too what went wrong.
+    private func show(_ reply: CommandReplies.Reply, _ chain: Chain) {
+        show(reply.event, chain, isForLog: reply.number == 0 && reply.event.level >= .warning)
+    }
+
+    /// - Parameter isForLog: Whether the log has the event even where standard output does.
+    private func show(_ event: Event, _ chain: Chain, isForLog: Bool = false) {
         if ["stage-failed", "stage-end-failed"].contains(event.name) { shownFailures.insert(event.text) }
         if jsonEvents, !onlyAnswers || event.name == "command-answered" {
             // The writer itself says on standard output what is missing there.
@@ -133,7 +140,7 @@ final class RunDisplay {
             || (!quiet && event.level == .info && event.name != "state" && event.name != "fps")
         // The same holds for the log.
         let isSaid = event.name == LinesLost.name && event.details["stream"]?.asString == "log"
-        if isWorthALine, !isSaid, !(jsonEvents && event.name == "command-answered") {
+        if isWorthALine, !isSaid, isForLog || !(jsonEvents && event.name == "command-answered") {
             line.clear { RunLog.log(event, text: named(Self.text(event)), chain.clock, chain: name) }
         }
     }
@@ -212,7 +219,7 @@ final class RunDisplay {
         linesReported = .min
         update(chain)
         for reply in replies.take() { answers.add(reply, now: chain.clock.now()) }
-        for reply in answers.takeAll() { show(reply.event, chain) }
+        for reply in answers.takeAll() { show(reply, chain) }
         line.clear()
         for failure in result.failures where !shownFailures.contains(failure.description) {
             complain(.error, "\(failure)")
