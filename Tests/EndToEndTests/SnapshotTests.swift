@@ -220,6 +220,26 @@ import Testing
         #expect(outcome.errorLines.last?.hasPrefix("Failed: ") == true)
     }
 
+    /// The plugin that writes pictures is loaded with the first one.
+    @Test(.needs(.prlimit)) func aLackOfDescriptorsIsNoFaultOfAPlugin() throws {
+        let workspace = try Workspace()
+        try workspace.write(
+            "chain.json",
+            #"{ "stages": [ { "id": "camera", "use": "test-source", "size": "64x64", "rate": 50, "live": true }, { "use": "null-sink" } ] }"#
+        )
+        let program = try Program.framehost.start(
+            ["chain.json", "--commands", "--events"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        _ = try Tool.prlimit.run("--pid", "\(program.pid)", "--nofile=3:")
+        let answer = try program.sendPatiently(#"{ "stage": "camera", "command": "snapshot", "path": "a.jpg" }"#)
+        let error = answer["error"].string ?? ""
+        #expect(error.contains("Raise the limit of open files (ulimit -n)."), "\(error)")
+        #expect(!error.contains("uild"), "\(error)")
+        _ = try Tool.prlimit.run("--pid", "\(program.pid)", "--nofile=1024:")
+        program.send(SIGINT)
+        _ = try program.finish()
+    }
+
     @Test func saysThatNobodyAskedForPicturesBySignal() throws {
         let workspace = try Workspace()
         try workspace.write(

@@ -22,12 +22,17 @@ struct PluginCopy {
     /// - Throws: ``FrameHostError`` `.unusablePlugin` where the file cannot be read, is not a regular file or is being
     ///   written; `.unavailable` where the copy cannot be made.
     init(of original: String) throws {
-        func refuse(_ what: String, _ remedy: String) -> FrameHostError {
-            FrameHostError(.unusablePlugin, place: original, what: what, remedy: remedy)
+        func refuse(_ what: String, _ remedy: String, _ code: Int32 = 0) -> FrameHostError {
+            FrameHostError(
+                .unusablePlugin, place: original, what: what, remedy: Shortage.remedy(code) ?? remedy,
+                reason: .of(errno: code))
         }
         let source = open(original, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard source >= 0 else {
-            throw refuse("the file cannot be read: \(Self.reason)", "Build it again, or make it readable.")
+            let code = errno
+            throw refuse(
+                "the file cannot be read: \(String(cString: strerror(code)))", "Build it again, or make it readable.",
+                code)
         }
         defer { close(source) }
         var before = stat()
@@ -162,16 +167,14 @@ struct PluginCopy {
 
     // MARK: Files
 
-    private static var reason: String { String(cString: strerror(errno)) }
-
     /// The fault of a copy that cannot be made. TMPDIR of a program that runs cannot be changed.
     private static func fault(_ place: String, _ what: String, _ code: Int32 = errno) -> FrameHostError {
         let start = code == ENOSPC || code == EDQUOT ? "Free some space there, or start" : "Start"
         return FrameHostError(
             .unavailable, place: place, what: "\(what): \(String(cString: strerror(code)))",
-            remedy: code == EMFILE || code == ENFILE
-                ? "Raise the limit of open files (ulimit -n), and start framehost again."
-                : "\(start) framehost again with TMPDIR set to a writable folder from which programs may be run.")
+            remedy: Shortage.remedy(code)
+                ?? "\(start) framehost again with TMPDIR set to a writable folder from which programs may be run.",
+            reason: .of(errno: code))
     }
 
     private static func makeFolder() throws -> String {
@@ -199,9 +202,11 @@ struct PluginCopy {
         while true {
             let count = SystemCall.retrying { read(source, &buffer, buffer.count) }
             guard count >= 0 else {
+                let code = errno
                 throw FrameHostError(
-                    .unavailable, place: original, what: "the plugin cannot be read: \(reason)",
-                    remedy: "Build the plugin again.")
+                    .unavailable, place: original,
+                    what: "the plugin cannot be read: \(String(cString: strerror(code)))",
+                    remedy: Shortage.remedy(code) ?? "Build the plugin again.", reason: .of(errno: code))
             }
             if count == 0 { return sum }
             total += Int64(count)

@@ -78,9 +78,9 @@ struct PluginGate {
             guard lstat(path, &status) == 0 else { return refuse("the file no longer exists", rebuild) }
             return refuse("the link's target does not exist", "Build the target, or remove the link: rm \(path).")
         case .unreadable(let number):
-            return refuse(
-                "the file cannot be read: \(String(cString: strerror(number)))",
-                number == EMFILE || number == ENFILE ? "Raise the limit of open files (ulimit -n)." : rebuild)
+            return FrameHostError(
+                .unusablePlugin, place: path, what: "the file cannot be read: \(String(cString: strerror(number)))",
+                remedy: Shortage.remedy(number) ?? rebuild, reason: .of(errno: number))
         case .noRegularFile:
             return refuse("must be a regular file", "Remove it from the plugin folder.")
         case .notELF:

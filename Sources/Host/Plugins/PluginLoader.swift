@@ -9,7 +9,7 @@ enum PluginLoader {
     /// The plugin is never unloaded.
     ///
     /// - Parameter copy: The copy that is loaded in place of the file; `plugin` has the copy's manifest.
-    /// - Throws: ``FrameHostError`` `.unusablePlugin`.
+    /// - Throws: ``FrameHostError`` `.unusablePlugin`; `.unavailable` where the machine lacks something.
     static func load(_ plugin: PluginRegistry.Plugin, from copy: PluginCopy? = nil) throws -> PluginExports {
         let path = copy?.path ?? plugin.path
         func refuse(_ what: String, _ remedy: String, cause: String = "") -> FrameHostError {
@@ -17,11 +17,18 @@ enum PluginLoader {
         }
         let rebuild =
             "Build it again: \(PluginGate.buildCommand(for: plugin.path, configuration: CoreIdentity.configuration))."
+        errno = 0
         guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
+            let (code, cause) = (errno, reason(of: copy))
+            if let shortage = Shortage.ofLoading(path, code) {
+                throw FrameHostError(
+                    .unavailable, place: plugin.path, what: "cannot be loaded: \(String(cString: strerror(shortage)))",
+                    remedy: Shortage.remedy(shortage) ?? "", cause: cause, reason: .of(errno: shortage))
+            }
             throw refuse(
                 "cannot be loaded",
                 "If the next line names a missing library, install it. Otherwise build the plugin again: \(PluginGate.buildCommand(for: plugin.path, configuration: CoreIdentity.configuration)).",
-                cause: reason(of: copy))
+                cause: cause)
         }
         PluginImages.here.add(
             PluginImages.Image(bytes: (try? ELFFile(path).mappedBytes()) ?? 0, sum: copy?.sum), of: plugin.path)

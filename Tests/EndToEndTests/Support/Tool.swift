@@ -9,6 +9,7 @@ struct Tool: CustomStringConvertible {
 
     static let ffprobe = Tool(name: "ffprobe")
     static let python = Tool(name: "python3")
+    static let prlimit = Tool(name: "prlimit")
 
     var description: String { name }
 
