@@ -157,11 +157,7 @@ struct PlanFaults {
         _ id: String, runsWith before: [MediaFormat], gets after: [MediaFormat],
         at member: (stage: StageRequest, key: String)
     ) {
-        func listed(_ formats: [MediaFormat]) -> String { formats.map(\.description).joined(separator: " and ") }
-        let change =
-            listed(before) == listed(after)
-            ? "another kind of \(listed(before))" : "\(listed(after)) instead of \(listed(before))"
-        addRestart("'\(id)' is running and would get \(change)", at: member)
+        addRestart("'\(id)' is running and would get \(FormatChange.words(from: before, to: after))", at: member)
     }
 
     mutating func addRestart(soundOf id: String, at member: (stage: StageRequest, key: String)) {

@@ -148,7 +148,7 @@ final class GraphChange: @unchecked Sendable {
                 place: assembly.graph.request.stages.first { $0.id == id }?
                     .place(file: assembly.graph.request.file, of: "") ?? FaultPlace(id),
                 what:
-                    "needs a restart: '\(id)' would give \("\(after)" == "\(was)" ? "another kind of \(after)" : "\(after) instead of \(was)"), and the change affects several threads",
+                    "needs a restart: '\(id)' would give \(FormatChange.words(from: [was], to: [after])), and the change affects several threads",
                 remedy: PlanFaults.restart)
         }
     }
