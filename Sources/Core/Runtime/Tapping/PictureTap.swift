@@ -50,6 +50,7 @@ final class PictureTap: @unchecked Sendable {
                 pictures.append(fresh)
             }
             if !waiting.contains(where: { $0.inbox === ask.inbox && $0.stage == ask.stage }) { waiting.append(ask) }
+            ask.inbox?.note(ask.stage)
             isWanted.store(true, ordering: .releasing)
         }
     }
@@ -81,6 +82,10 @@ final class PictureTap: @unchecked Sendable {
     private func give(_ frame: borrowing Frame) {
         lock.locked {
             isWanted.store(false, ordering: .relaxed)
+            // Nobody looks at a picture that came after its asker had given up.
+            guard waiting.contains(where: { $0.inbox?.wants($0.stage) ?? false }) else {
+                return waiting.removeAll(keepingCapacity: true)
+            }
             // A stage that passes frames on gives them with the format of the pool they come from, whose rate or aspect
             // may differ from that of the stage's link. Only the layout in memory has to match.
             let index = pictures.indices.first {
@@ -89,7 +94,7 @@ final class PictureTap: @unchecked Sendable {
             let picture = index.map { pictures[$0] }
             picture?.take(from: frame)
             if picture != nil { lastGiven.store(ChainClock.system.now(), ordering: .relaxed) }
-            for ask in waiting { ask.inbox?.put(ask.stage, picture) }
+            for ask in waiting where ask.inbox?.wants(ask.stage) ?? false { ask.inbox?.put(ask.stage, picture) }
             waiting.removeAll(keepingCapacity: true)
         }
     }
@@ -134,6 +139,8 @@ public final class PictureInbox: Sendable {
     private final class Arrivals: @unchecked Sendable {
         var list: [Arrival] = []
         var isWoken = false
+        /// Stages that were asked, and have not answered.
+        var open: Set<String> = []
     }
 
     /// [any thread but a stage's] Makes an empty inbox.
@@ -142,9 +149,18 @@ public final class PictureInbox: Sendable {
         arrivals.list.reserveCapacity(16)
     }
 
+    /// [any thread but a stage's] The picture of this stage that was asked for is wanted no longer.
+    public func withdraw(_ stage: String) { condition.locked { _ = arrivals.open.remove(stage) } }
+
+    fileprivate func note(_ stage: String) { condition.locked { _ = arrivals.open.insert(stage) } }
+
+    /// [stage thread]
+    fileprivate func wants(_ stage: String) -> Bool { condition.locked { arrivals.open.contains(stage) } }
+
     /// [stage thread] Stores a picture in place of an older one of the same stage.
     func put(_ stage: String, _ picture: StagePicture?) {
         condition.locked {
+            arrivals.open.remove(stage)
             if let index = arrivals.list.firstIndex(where: { $0.stage == stage }) {
                 arrivals.list[index].picture = picture
             } else {

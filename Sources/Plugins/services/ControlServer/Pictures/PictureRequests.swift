@@ -171,7 +171,11 @@ final class PictureRequests: Sendable {
                 next = min(next, request.deadline)
             }
         }
-        for stage in asked.keys where !stages.contains(stage) { asked[stage] = nil }
+        for stage in asked.keys where !stages.contains(stage) {
+            asked[stage] = nil
+            // Its requests have ended without a picture, which a paused stage may give much later.
+            inbox.withdraw(stage)
+        }
         for stage in stages {
             if let last = asked[stage], now - last < Self.askAgainNs {
                 next = min(next, last + Self.askAgainNs)

@@ -44,6 +44,26 @@ import Testing
         #expect(driver.chain.ledger.isBalanced)
     }
 
+    /// Nobody looks at the picture that a paused stage gives once it goes on.
+    @Test func givesNothingToWhoHasGivenUp() throws {
+        let driver = try RunningChainDriver(sketch("picture-late"))
+        let runner = try #require(driver.chain.graph.runner(id: "src"))
+        #expect(driver.answer { driver.chain.pause(stage: "src", isDropping: true, reply: $0) }.isOK)
+        let inbox = PictureInbox()
+        try driver.chain.askPicture(of: "src", for: inbox)
+        inbox.withdraw("src")
+        #expect(try driver.chain.picture(of: "src", within: 0.05) == nil)
+        #expect(driver.answer { driver.chain.resume(stage: "src", reply: $0) }.isOK)
+        driver.waitForFrames(driver.chain.progress.captured + 50)
+        #expect(!runner.pictures.hasGiven(within: .max, now: ChainClock.system.now()))
+        #expect(driver.chain.status.state == .streaming)
+        #expect(inbox.take(within: 0) == nil)
+        // Who asks again is given the next one.
+        try driver.chain.askPicture(of: "src", for: inbox)
+        #expect(inbox.take(within: 120)?.picture != nil)
+        #expect(driver.finish().isSuccess)
+    }
+
     /// The tap lies behind the stage: what a writer has painted is in the picture, what comes after it is not.
     @Test func givesWhatTheStageGivesAndNotWhatItGets() throws {
         var sketch = ChainSketch()
