@@ -71,7 +71,7 @@ struct OriginalsProof {
         var way = [stage]
         var hider = hiders[stage]
         // What comes before a privacy stage is covered by it. Such a stage lacks what the next one hides.
-        while !stages[way[0]].isPrivacy, 
+        while !stages[way[0]].isPrivacy,
             let before = producers(of: way[0]).first(where: { showsOriginals[$0] })
         {
             hider = hider ?? hiders[before]
@@ -163,8 +163,10 @@ extension PlanFaults {
     ) -> FrameHostError {
         let names = way.filter { !$0.isInserted }.map { "'\($0.id)'" }.joined(separator: " → ")
         return FrameHostError(
-            .invalidConfiguration, place: sink.request.place(file: file, of: sink.request.takesFromTheOneBefore ? "" : "from"),
-            what: "'\(sink.id)' would get pictures in which '\(hider)' hides something, and they do not pass it: \(names)",
+            .invalidConfiguration,
+            place: sink.request.place(file: file, of: sink.request.takesFromTheOneBefore ? "" : "from"),
+            what:
+                "'\(sink.id)' would get pictures in which '\(hider)' hides something, and they do not pass it: \(names)",
             remedy: isGone
                 ? "Keep '\(hider)' on the way, or change the chain file and reload it. If '\(sink.id)' is meant to have the originals, set its \"original\": true."
                 : "Let it take from '\(hider)' or a stage behind it. If it is meant to have the originals, set its \"original\": true.",

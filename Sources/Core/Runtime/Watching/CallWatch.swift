@@ -159,7 +159,7 @@ struct LiveLosses {
     /// [any thread]
     init(_ graph: RunningGraph) {
         guard graph.runners.contains(where: { $0.shown.demand.isLive }) else { return }
-        for runner in graph.everyRunner { 
+        for runner in graph.everyRunner {
             atStages[runner.number] = runner.dropCount(.noBuffer) + runner.dropCount(.missed)
         }
         for queue in graph.everyQueue {

@@ -166,7 +166,9 @@ private struct OriginalsChange {
             guard let id = givers.randomElement(using: &random) else { return }
             if !driver.chain.showsOriginals(id), let picture = try? driver.chain.picture(of: id, within: 0.05) {
                 tally["picture", default: 0] += 1
-                if picture.withPlane(0, { $0.row(0)[0] }) != 255, !driver.chain.showsOriginals(id) { fail("a picture of \(id)") }
+                if picture.withPlane(0, { $0.row(0)[0] }) != 255, !driver.chain.showsOriginals(id) {
+                    fail("a picture of \(id)")
+                }
             }
         default:
             guard let id = stages.map(\.id).randomElement(using: &random) else { return }
