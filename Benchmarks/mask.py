@@ -10,7 +10,7 @@ of each in turn, with their range. It needs ffmpeg.
 """
 import json, os, resource, statistics, subprocess, sys, tempfile
 
-SIZE, FRAMES = '1920x1080', 2000
+SIZE, FRAMES = '1920x1080', 600
 CORNERS = [(0.05, 0.05), (0.55, 0.1), (0.1, 0.6), (0.6, 0.7)]
 
 

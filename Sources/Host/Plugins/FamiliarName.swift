@@ -23,6 +23,7 @@ enum FamiliarName {
         "gain": ["volume"],
         "image-sink": ["multifilesink", "jpegenc", "pngenc", "mjpeg", "png"],
         "image-source": ["imagefreeze", "multifilesrc", "image2"],
+        "mask": ["drawbox", "delogo"],
         "mosaic": ["compositor", "videomixer", "hstack", "vstack", "xstack"],
         "network-source": ["hlsdemux", "rtmpsrc", "rtspsrc", "souphttpsrc", "srtsrc", "udpsrc"],
         "null-sink": ["fakesink", "null"],

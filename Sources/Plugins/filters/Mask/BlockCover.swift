@@ -149,9 +149,13 @@ final class BlockCover {
                 let a = line[max(block, 0)]
                 let slope = (line[min(block + 1, columns - 1)] - a) * scale
                 let first = a + slope * (Float(place) / 2 - Float(block * side.x))
+                // With sixteen bits behind the point; 1023 is the most before it.
+                var value = Int32(first * 65_536 + 32_768)
+                let change = Int32(slope * 65_536)
                 let end = max(next, x + 1)
-                for index in 0..<(end - x) {
-                    samples[(x &+ index) &* step] = form.write(first + slope * Float(index))
+                for place in x..<end {
+                    samples[place &* step] = form.write(fixed: max(value, 0))
+                    value &+= change
                 }
                 x = end
             }
@@ -209,6 +213,8 @@ private protocol SampleForm {
     func read(_ sample: Sample) -> UInt32
     /// Rounds to the nearest.
     func write(_ value: Float) -> Sample
+    /// Takes a value with sixteen bits behind the point, without rounding.
+    func write(fixed value: Int32) -> Sample
 }
 
 private struct Narrow: SampleForm {
@@ -216,6 +222,7 @@ private struct Narrow: SampleForm {
     @inline(__always) func write(_ value: Float) -> UInt8 {
         UInt8(truncatingIfNeeded: Int32(min(max(value + 0.5, 0), 255)))
     }
+    @inline(__always) func write(fixed value: Int32) -> UInt8 { UInt8(truncatingIfNeeded: value >> 16) }
 }
 
 private struct Wide: SampleForm {
@@ -224,4 +231,5 @@ private struct Wide: SampleForm {
     @inline(__always) func write(_ value: Float) -> UInt16 {
         UInt16(truncatingIfNeeded: Int32(min(max(value + 0.5, 0), 1023))) << shift
     }
+    @inline(__always) func write(fixed value: Int32) -> UInt16 { UInt16(truncatingIfNeeded: value >> 16) << shift }
 }
