@@ -42,11 +42,13 @@ final class ControlledRun {
         """
 
     /// What curl brings, with the status on the last line.
-    func curl(_ arguments: String...) throws -> (status: Int, text: String) {
-        let path = arguments[0]
+    func curl(_ path: String, _ arguments: String...) throws -> (status: Int, text: String) {
+        try curl(path, arguments: arguments)
+    }
+
+    func curl(_ path: String, arguments: [String]) throws -> (status: Int, text: String) {
         let outcome = try patiently {
-            try Tool.curl.run(
-                ["-sS", "--max-time", "150", "-w", "\n%{http_code}"] + arguments.dropFirst() + [url + path])
+            try Tool.curl.run(["-sS", "--max-time", "150", "-w", "\n%{http_code}"] + arguments + [url + path])
         }
         guard let cut = outcome.output.lastIndex(of: "\n") else { throw TestFault(outcome.error) }
         return (Int(outcome.output[outcome.output.index(after: cut)...]) ?? 0, String(outcome.output[..<cut]))

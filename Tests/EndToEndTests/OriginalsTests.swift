@@ -163,6 +163,53 @@ import Testing
         return Set(try workspace.data("\(name).gray")).count == 1
     }
 
+    /// Who may control the chain, and not see originals, can neither look past the mask nor move it, nor what is before it.
+    @Test(.needs(.curl)) func keepsControlAloneFromWhatDecides() throws {
+        let users = "bert:watch,control:of bert\nanna:watch,control,originals:of anna"
+        let run = try ControlledRun(
+            control: #""users": "env:CONTROL_USERS""#,
+            stages: """
+                { "id": "cam", "use": "test-source", "number": false, "size": "160x120", "rate": 30, "live": true },
+                { "id": "turn", "use": "crop-orient", "mirror": false },
+                { "id": "hide", "use": "mask", "privacy": true, "areas": [{ "polygon": [[0, 0], [1, 0], [1, 1], [0, 1]] }] },
+                { "id": "rate", "use": "fps-meter" }, { "id": "out", "use": "null-sink" }
+                """, environment: ["CONTROL_USERS": users])
+        func send(_ user: String, _ method: String, _ path: String, _ body: String? = nil) throws -> Int {
+            let data = body.map { ["-H", "Content-Type: application/json", "-d", $0] } ?? []
+            return try run.curl(
+                "/api/v1/\(path)", arguments: ["--user", "\(user):of \(user)", "-X", method, "-o", "/dev/null"] + data
+            )
+            .status
+        }
+        let tiny = #"[{ "polygon": [[0.98, 0.98], [1, 0.98], [1, 1]] }]"#
+        for (method, path, body) in [
+            (
+                "POST", "branches",
+                #"{ "at": "cam", "copy": true, "stages": [{ "use": "mask", "privacy": true, "areas": \#(tiny) }, { "use": "null-sink" }] }"#
+            ),
+            ("POST", "branches", #"{ "at": "cam", "copy": true, "stages": [{ "use": "null-sink" }] }"#),
+            (
+                "POST", "branches",
+                #"{ "at": "hide", "copy": true, "stages": [{ "use": "mask", "areasFile": "a.json" }, { "use": "null-sink" }] }"#
+            ),
+            ("PUT", "stages/turn", #"{ "use": "crop-orient", "mirror": true }"#),
+            ("PUT", "stages/turn", #"{ "use": "mask", "privacy": true, "areas": \#(tiny) }"#),
+            ("PUT", "stages/hide", #"{ "use": "mask", "privacy": true, "areas": \#(tiny) }"#),
+            ("PATCH", "stages/hide/options", #"{ "areas": \#(tiny) }"#), ("DELETE", "stages/cam", nil),
+            ("DELETE", "stages/turn", nil), ("DELETE", "stages/hide", nil), ("GET", "stages/cam/picture", nil),
+            ("GET", "stages/turn/picture", nil),
+        ] as [(String, String, String?)] {
+            #expect(try send("bert", method, path, body) == 403, "\(method) \(path) \(body ?? "")")
+        }
+        #expect(try send("bert", "GET", "stages/hide/picture") == 200)
+        #expect(
+            try send("bert", "POST", "branches", #"{ "at": "rate", "copy": true, "stages": [{ "use": "null-sink" }] }"#)
+                == 200)
+        #expect(try send("anna", "GET", "stages/cam/picture") == 200)
+        #expect(try send("anna", "PATCH", "stages/hide/options", #"{ "areas": \#(tiny) }"#) == 200)
+        try run.finish()
+    }
+
     /// The file is the author's word: read again, it forgets what was hidden.
     @Test func letsTheChainFileSayItAnew() throws {
         try workspace.write("chain.json", Self.chain(""))
