@@ -54,6 +54,17 @@ import Testing
             option: "control-server.tokenFile", content: "0123456789abcdef0123456789abcdef\n",
             services: #""control": { "listen": "127.0.0.1:9", "tokenFile": "victim" }, "#),
         Reader(
+            option: "control-server.users", content: "bob:watch:secret\n",
+            services: #""control": { "listen": "127.0.0.1:9", "users": "victim" }, "#),
+        Reader(
+            option: "control-server.certificate", content: "",
+            services: #""control": { "listen": "127.0.0.1:9", "certificate": "victim", "key": "other" }, "#,
+            make: "\(certificate) -keyout other -out victim"),
+        Reader(
+            option: "control-server.key", content: "",
+            services: #""control": { "listen": "127.0.0.1:9", "certificate": "other", "key": "victim" }, "#,
+            make: "\(certificate) -keyout victim -out other"),
+        Reader(
             option: "mqtt-events.login", content: "bob:secret\n",
             services: #""mqtt": { "broker": "mqtt://127.0.0.1:9", "login": "victim" }, "#),
         Reader(
@@ -64,6 +75,7 @@ import Testing
     /// Options with a text that names no file which is read, and those that other tests try.
     private static let others: Set<String> = [
         "alsa-source.device", "audio-resample.layout", "control-server.listen", "control-server.token",
+        "mask.areasFile",
         "face-effect.model",
         "face-effect.facesFile", "face-effect.reviewFile", "file-source.path", "frei0r.effect", "frei0r-mixer.effect",
         "image-sink.path", "image-source.path", "motion-source.path", "motion-source.listen", "motion-source.device",

@@ -117,7 +117,7 @@ class AreasDialog {
     if (this.drawing) {
       // The first point again closes the outline.
       const box = this.overlay.getBoundingClientRect()
-      const [x, y] = this.drawing[0]
+      const [x, y] = this.drawing[0] ?? place
       const isNear = Math.hypot((x - place[0]) * box.width, (y - place[1]) * box.height) < 14
       if (this.drawing.length >= 3 && (isNear || this.drawing.length === mostPoints)) return this.close()
       this.drawing.push(place)
