@@ -19,23 +19,6 @@ struct MaskArea: OptionObject {
             "What covers the area: a colour, \"blur\" or \"pixelate\". Blur and mosaic can be undone in part, a colour cannot."
     ) var with = MaskCover.color(RGBColor(red: 0, green: 0, blue: 0))
 
-    /// An outline without an inside would cover nothing on the border between two pixels.
-    func validate() throws {
-        guard let first = polygon.first, let second = polygon.first(where: { $0 != first }) else {
-            if polygon.isEmpty { return }
-            throw Self.flat
-        }
-        let isFlat = polygon.allSatisfy { corner in
-            let cross = (second.x - first.x) * (corner.y - first.y) - (second.y - first.y) * (corner.x - first.x)
-            return cross.magnitude < 1e-9
-        }
-        if isFlat { throw Self.flat }
-    }
-
-    private static let flat = OptionFault(
-        "all corners of 'polygon' lie on one line, so that the area covers nothing",
-        remedy: "Move a corner away from the line.", options: ["polygon"])
-
     /// The polygon in pixels of a stored picture.
     func outline(_ format: VideoFormat, lying orientation: Orientation) -> [PicturePoint] {
         let (width, height) = (Double(format.width), Double(format.height))
