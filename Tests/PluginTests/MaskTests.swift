@@ -171,6 +171,24 @@ private struct Dice: RandomNumberGenerator {
         #expect(before[0].indices.filter { before[0][$0] != after[0][$0] } == [2 * 8 + 2])
     }
 
+    /// A line between two columns or rows, or along the picture's border: without an inside, and nearer to no pixel than to another.
+    @Test(arguments: [
+        ("[[0.5, 0], [0.5, 1], [0.5, 0.5]]", 3...4, 0...7),
+        ("[[0, 0.25], [1, 0.25], [1, 0.25]]", 0...7, 1...2),
+        ("[[1, 0], [1, 1], [1, 0]]", 7...7, 0...7),
+        ("[[0, 0], [0, 0], [0, 0]]", 0...0, 0...0),
+    ])
+    func coversBothSidesOfALineBetweenPixels(
+        polygon: String, columns: ClosedRange<Int>, rows: ClosedRange<Int>
+    ) throws {
+        let format = VideoFormat(.gray8, width: 8, height: 8)
+        let options = #""areas": [{ "polygon": \#(polygon) }, { "polygon": [[0.3, 0.8], [0.35, 0.8], [0.3, 0.85]] }]"#
+        let (before, after) = try Self.draw(options, format)
+        for place in 0..<64 where columns.contains(place % 8) && rows.contains(place / 8) {
+            #expect(before[0][place] != after[0][place], "(\(place % 8), \(place / 8))")
+        }
+    }
+
     // MARK: Blur and mosaic
 
     @Test(arguments: PixelFormat.allCases, ["blur", "pixelate"])

@@ -25,7 +25,8 @@ final class MaskPlan {
         self.orientation = orientation
         var isEmpty = true
         parts = areas.compactMap { area in
-            let luma = Spans(area.outline(format, lying: orientation), width: format.width, height: format.height)
+            let luma = Spans(
+                area: area.outline(format, lying: orientation), width: format.width, height: format.height)
             guard !luma.isEmpty else { return nil }
             isEmpty = false
             let unit = PlaneUnit.of(format.pixelFormat, plane: format.pixelFormat.planeCount - 1)
@@ -86,8 +87,28 @@ final class Spans {
 
     private init(_ all: [Span]) { self.all = all }
 
+    /// The pixels that an area touches, at least one: of a line exactly between pixels those on both sides of it.
+    convenience init(area outline: [PicturePoint], width: Int, height: Int) {
+        let touched = Spans(outline, width: width, height: height)
+        self.init(touched.isEmpty ? Spans(Self.widened(outline), width: width, height: height).all : touched.all)
+    }
+
+    /// A rectangle around all points, half a pixel beyond them.
+    private static func widened(_ points: [PicturePoint]) -> [PicturePoint] {
+        guard let first = points.first else { return [] }
+        var (left, top, right, bottom) = (first.x, first.y, first.x, first.y)
+        for point in points {
+            (left, right) = (min(left, point.x), max(right, point.x))
+            (top, bottom) = (min(top, point.y), max(bottom, point.y))
+        }
+        return [
+            (left - 0.5, top - 0.5), (right + 0.5, top - 0.5), (right + 0.5, bottom + 0.5), (left - 0.5, bottom + 0.5),
+        ]
+        .map { PicturePoint(x: $0.0, y: $0.1) }
+    }
+
     /// The pixels that a polygon touches.
-    convenience init(_ outline: [PicturePoint], width: Int, height: Int) {
+    private convenience init(_ outline: [PicturePoint], width: Int, height: Int) {
         let scan = PolygonScan(outline, width: width, height: height)
         var all: [Span] = []
         for row in scan.rows {
