@@ -14,8 +14,9 @@ enum TakenTypeNames {
         FrameCanvas FrameHostError FrameHostErrors FrameMemory FrameMetadata FrameRate FrameRing HDRMetadata HeldFile
         InputAccount JSONNode JSONPath JSONReader JobProgress Join JoinEnd JoinInputs JoinMatch JoinRequest JoinRule
         KeyframeRequest Ledger LinkRequest LinkSettings Locked LumaWeights ManualClock MarkedFile MarkedPicture
-        MediaFormat MediaTags MediaTime MemberDeclaration MetadataSlot MonotonicTime Motion MotionBlock MotionFormat
-        MotionSample MultiFilter MultiSink MultiTransform MutablePlane NamedThread NoOptions NoThread OnError Option
+        MediaFormat MediaTags MediaTime MemberDeclaration MetadataSlot MonotonicTime Motion MotionAreas MotionBlock
+        MotionFormat MotionSample MultiFilter MultiSink MultiTransform MutablePlane NamedThread NoOptions NoThread
+        OnError Option
         OptionChoice OptionFault OptionFaults OptionField OptionObject OptionPlace OptionValue Orientation
         OrientationWatch Output OutputWriter Paint PassedTags PictureEncoder PictureEncoderType PictureForm PictureInbox
         PicturePoint PictureSize PipeEnds PixelFormat Plane PlaneUnit PluginEntry PluginExports PolygonScan PoolSpare
