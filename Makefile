@@ -29,6 +29,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 HOST := .build/release/framehost
 CORE_TESTS := Tests/CoreTests
 CLIP := examples/media/portrait.mp4
+PASSING := examples/media/passing.mp4
 
 .DEFAULT_GOAL := help
 # Recipes with a pipe fail with any part of it.
@@ -78,7 +79,12 @@ $(CLIP): examples/media/astronaut_portrait.png
 	ffmpeg -nostdin -v error -y -loop 1 -i $< -vf "scale=2560:2560:flags=lanczos,crop=2560:1440:0:60,zoompan=z='1+0.6*on/239':x='(iw-iw/zoom)*(0.35+0.2*sin(on/60))':y='(ih-ih/zoom)*0.25':d=240:s=1280x720:fps=30,format=yuv420p" \
 	  -frames:v 240 -c:v libx264 -preset veryfast -crf 18 -g 60 -map_metadata -1 $@
 
-demo: build $(CLIP) ## build everything and run a first chain on a real clip
+$(PASSING): examples/media/astronaut_portrait.png examples/media/badge.png
+	ffmpeg -nostdin -v error -y -loop 1 -i $< -loop 1 -i examples/media/badge.png \
+	  -filter_complex "[0]scale=1280:1280,crop=1280:720:0:80,fps=25[still];[1]fps=25[badge];[still][badge]overlay=x='-w+(t-6)*320':y='300+40*sin(4*t)',format=yuv420p" \
+	  -t 16 -c:v libx264 -preset veryfast -crf 20 -g 50 -map_metadata -1 $@
+
+demo: build $(CLIP) $(PASSING) ## build everything and run a first chain on a real clip
 	@mkdir -p examples/out
 	$(HOST) examples/quickstart.json
 	@echo
@@ -92,7 +98,7 @@ DEB := .build/deb
 # Root's rights only where the folder asks for them.
 AS_OWNER = $(shell p='$(DESTDIR)$(PREFIX)'; while [ ! -e "$$p" ]; do p=$$(dirname "$$p"); done; [ -w "$$p" ] || echo '$(SUDO)')
 
-install: build $(CLIP) ## the program into PREFIX=/usr/local, with DESTDIR= before it; docs/installing.md
+install: build $(CLIP) $(PASSING) ## the program into PREFIX=/usr/local, with DESTDIR= before it; docs/installing.md
 	$(call install,$(INSTALL_PACKAGES))
 	@rm -rf $(STAGE) && packaging/stage $(STAGE) '$(PREFIX)'
 	@$(AS_OWNER) packaging/put install $(STAGE) '$(DESTDIR)' '$(PREFIX)'; rm -rf $(STAGE)
@@ -100,7 +106,7 @@ install: build $(CLIP) ## the program into PREFIX=/usr/local, with DESTDIR= befo
 uninstall: ## what `make install` put into PREFIX
 	@$(AS_OWNER) packaging/put uninstall '$(DESTDIR)' '$(PREFIX)'
 
-deb: build $(CLIP) ## a Debian package, into .build/deb
+deb: build $(CLIP) $(PASSING) ## a Debian package, into .build/deb
 	$(call install,$(DEB_PACKAGES))
 	@rm -rf $(DEB) && mkdir -p $(DEB)/framehost && cp -r packaging/debian $(DEB)/framehost/debian
 	cd $(DEB)/framehost && FRAMEHOST_TREE='$(CURDIR)' dpkg-buildpackage --build=binary --no-sign --no-pre-clean
@@ -157,7 +163,7 @@ test-control-tsan: test-packages ## the control server's tests under the thread 
 build-tests: packages ## the program, its plugins and all their tests, release; `make build` after it compiles framehost's own modules again
 	FRAMEHOST_TESTABLE=1 $(SWIFT) build -c release --build-tests
 
-test-host: build-tests test-packages $(CLIP) ## plugins' tests and the program end to end
+test-host: build-tests test-packages $(CLIP) $(PASSING) ## plugins' tests and the program end to end
 	FRAMEHOST_TESTABLE=1 Tests/run-host .build/release/framehostPackageTests.xctest
 
 test-camera: build test-packages $(CLIP) ## the program with cameras, sound cards and motion sensors of a real kernel, in a virtual machine (QEMU, no root); LOSSES=200 for a soak
@@ -182,7 +188,7 @@ test-fleet: build test-packages ## rules and dashboard of a fleet with a real Pr
 	$(call install_python,$(FLEET_PYTHON))
 	Tests/Fleet/run
 
-test-docs: build packages $(CLIP) ## the documentation: its links, its chains and its commands
+test-docs: build packages $(CLIP) $(PASSING) ## the documentation: its links, its chains and its commands
 	Tests/Docs/run
 
 FUZZ_SECONDS ?= 6
@@ -243,7 +249,7 @@ bench: build ## beside GStreamer and ffmpeg in one run (Benchmarks/README.md)
 	$(call install,$(BENCH_PACKAGES))
 	Benchmarks/run
 
-pictures: build $(CLIP) ## draw the README's pictures anew
+pictures: build $(CLIP) $(PASSING) ## draw the README's pictures anew
 	scripts/pictures
 
 docs: build ## write the option tables of docs/chain-file.md anew

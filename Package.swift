@@ -43,6 +43,7 @@ let plugins = [
         modules: ["Reports", "Stills"]),
     Plugin(room: .filters, name: "Frei0r", shims: ["CFrei0r"], usesShared: true),
     Plugin(room: .filters, name: "Mask", usesShared: true),
+    Plugin(room: .filters, name: "MotionDetect", usesShared: true),
     Plugin(room: .filters, name: "MotionSync"),
     Plugin(room: .filters, name: "PictureOverlay", usesShared: true, modules: ["Stills"]),
     Plugin(room: .filters, name: "Rate", modules: ["Reports"]),
@@ -204,11 +205,15 @@ let package = Package(
                 name: "NestedPlugins",
                 dependencies: nestedPlugins.map { .product(name: $1, package: $1) },
                 path: "Sources/Plugins/support/NestedPlugins"),
+            // Scenes for tests of motion: optimised also in a debug build, since each picture is drawn pixel by pixel.
+            .target(
+                name: "MovingScenes", path: "Tests/MovingScenes",
+                swiftSettings: [.unsafeFlags(["-O"], .when(configuration: .debug))]),
             .testTarget(
                 name: "PluginTests",
                 dependencies: [
                     core, codedVideo, "Shared", "LiveInput", "LiveStates", "Lettering", "Stills", "Conversion",
-                    "Publishing", "PictureStamp", "PictureFiles", "Recordings", "Reports",
+                    "Publishing", "PictureStamp", "PictureFiles", "Recordings", "Reports", "MovingScenes",
                 ]
                     + plugins.map { .target(name: $0.name) },
                 path: "Tests/PluginTests",

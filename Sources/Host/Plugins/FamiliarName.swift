@@ -25,6 +25,7 @@ enum FamiliarName {
         "image-source": ["imagefreeze", "multifilesrc", "image2"],
         "mask": ["drawbox", "delogo"],
         "mosaic": ["compositor", "videomixer", "hstack", "vstack", "xstack"],
+        "motion-detect": ["motioncells"],
         "network-source": ["hlsdemux", "rtmpsrc", "rtspsrc", "souphttpsrc", "srtsrc", "udpsrc"],
         "null-sink": ["fakesink", "null"],
         "picture-overlay": ["gdkpixbufoverlay", "overlay"],

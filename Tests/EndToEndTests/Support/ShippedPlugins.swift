@@ -7,7 +7,7 @@ enum ShippedPlugins {
         "alsa-source", "audio-encoder", "audio-meter", "audio-mix", "audio-resample", "audio-shift", "convert",
         "crop-orient", "face-effect", "file-source", "fps-meter", "frei0r", "frei0r-mixer", "gain", "image-sink",
         "image-source",
-        "mask", "mosaic", "motion-source",
+        "mask", "mosaic", "motion-detect", "motion-source",
         "motion-sync", "network-source", "null-sink", "part-sink", "part-source", "picture-overlay", "rate",
         "recorder", "replicate",
         "rtsp-sink", "source-switch", "test-source", "text", "tone-source", "v4l2-sink", "v4l2-source", "video-snake",

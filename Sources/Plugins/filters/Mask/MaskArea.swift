@@ -13,7 +13,7 @@ struct MaskArea: OptionObject {
     @Option(
         help:
             "The area's corners in order around it, as [x, y] in fractions of the upright picture's width and height: [0, 0] is its left upper corner, [1, 1] its right lower one.",
-        count: corners, required: true) var polygon: [MaskPoint] = []
+        count: corners, required: true) var polygon: [AreaPoint] = []
     @Option(
         help:
             "What covers the area: a colour, \"blur\" or \"pixelate\". Blur and mosaic can be undone in part, a colour cannot."
@@ -21,41 +21,8 @@ struct MaskArea: OptionObject {
 
     /// The polygon in pixels of a stored picture.
     func outline(_ format: VideoFormat, lying orientation: Orientation) -> [PicturePoint] {
-        let (width, height) = (Double(format.width), Double(format.height))
-        let (right, bottom) = orientation.swapsSides ? (height, width) : (width, height)
-        return polygon.map {
-            orientation.stored(PicturePoint(x: $0.x * right, y: $0.y * bottom), width: width, height: height)
-        }
+        polygon.outline(width: format.width, height: format.height, lying: orientation)
     }
-}
-
-/// A corner of an area, in fractions of the upright picture's sides.
-struct MaskPoint: OptionValue {
-    var x: Double
-    var y: Double
-
-    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> MaskPoint {
-        let numbers = node.asArray?.compactMap(\.asDouble) ?? []
-        guard numbers.count == 2, node.asArray?.count == 2, numbers.allSatisfy({ (0...1).contains($0) }) else {
-            throw OptionFault(
-                "\(node.text()) must be a point [x, y] of two numbers from 0 to 1",
-                remedy: "Write fractions of the picture's width and height, such as [0.25, 0.5].")
-        }
-        return MaskPoint(x: numbers[0], y: numbers[1])
-    }
-    var optionJSON: JSONNode { [.init(fraction: x), .init(fraction: y)] }
-    static var optionTypeName: String { "point [x, y]" }
-    static var optionSchema: JSONNode {
-        [
-            "type": "array", "minItems": 2, "maxItems": 2,
-            "items": ["type": "number", "minimum": 0, "maximum": 1],
-        ]
-    }
-}
-
-extension JSONNode {
-    /// 0 and 1 without a decimal point.
-    fileprivate init(fraction: Double) { self = fraction.optionJSON }
 }
 
 /// What covers an area.

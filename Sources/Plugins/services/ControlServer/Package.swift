@@ -6,8 +6,8 @@ import PackageDescription
 
 /// The files of the page. PageFiles.swift names each one too.
 let pageFiles = [
-    "announce.js", "api.js", "areas.js", "dialogs.js", "dom.js", "events.js", "feed.js", "forms.js", "graph.js",
-    "h264.js",
+    "announce.js", "api.js", "areas.js", "curve.js", "dialogs.js", "dom.js", "events.js", "feed.js", "forms.js",
+    "graph.js", "h264.js",
     "h265.js", "icon.svg", "index.html", "layout.js", "list.js", "live.js", "login.js", "main.js", "model.js",
     "page.css", "previews.js", "reason.js", "snapshot.js", "stage.js", "video.js", "words.js",
 ]

@@ -21,6 +21,7 @@ public enum PageFiles {
         case "announce.js": script(PackageResources.announce_js)
         case "api.js": script(PackageResources.api_js)
         case "areas.js": script(PackageResources.areas_js)
+        case "curve.js": script(PackageResources.curve_js)
         case "dialogs.js": script(PackageResources.dialogs_js)
         case "dom.js": script(PackageResources.dom_js)
         case "events.js": script(PackageResources.events_js)

@@ -4,6 +4,7 @@
 
 import { api } from "./api.js"
 import { isAreas, openAreas } from "./areas.js"
+import { Curve } from "./curve.js"
 import { ask, askForBranch } from "./dialogs.js"
 import { find, make, setAttribute, setText } from "./dom.js"
 import { OptionForm } from "./forms.js"
@@ -64,13 +65,15 @@ export class StagePanel {
     setText(this.title, planned.id)
     this.hurts = make("ul", { class: "hurts" })
     this.figures = make("dl", { class: "figures" })
+    this.level = make("div", {})
+    this.curve = null
     this.said = make("p", { class: "said", role: "status" })
     this.fault = make("p", { class: "fault", role: "alert" })
     this.form = null
     const parts = [
       make("p", {}, make("code", {}, planned.use), kind ? ` · ${kind.summary}` : planned.inserted ? " · inserted by the plan" : ""),
       make("p", { class: "quiet" }, this.neighbours(planned)),
-      this.hurts, this.figures,
+      this.hurts, this.figures, this.level,
       Object.entries(this.reasons(planned)).filter(([, text]) => text).map(([id, text]) => make("p", { class: "quiet", id }, text)),
       this.buttons(planned), this.said, this.fault,
     ]
@@ -243,6 +246,11 @@ export class StagePanel {
     if (replaced > 0) rows.push(["replaced by newer ones", count(replaced)])
     rows.push(...ownFigures(live.figures))
     table(this.figures, rows)
+    if (typeof live.figures?.level === "number") {
+      // How near something is to what the stage looks for: 1 is there.
+      if (!this.curve) this.level.append((this.curve = new Curve("level", 1)).element)
+      this.curve.add(live.figures.level)
+    }
     setAttribute(this.hurts, "data-count", String(live.notes.length))
     const texts = live.notes.map((note) => `${note.level === "rest" ? "" : "▲ "}${note.text}`)
     if (this.hurts.dataset.texts !== texts.join("\n")) {
