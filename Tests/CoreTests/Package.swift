@@ -9,7 +9,7 @@ let optimised: [String]? =
     Context.environment["FRAMEHOST_OPTIMISED"] == nil
     ? nil
     : [
-        "Budget", "Drawing/DrawingAllocationTests.swift", "Runtime/AllocationStages.swift",
+        "Budget", "Drawing", "Pool/TestPool.swift", "Runtime/AllocationStages.swift",
         "Runtime/AllocationTests.swift", "Runtime/ChainResult.swift",
         "Runtime/GraphStages.swift", "Runtime/KindStages.swift", "Runtime/ProgressWatch.swift",
         "Runtime/RandomChainTests.swift", "Runtime/RandomKindsTests.swift", "Runtime/TestStages.swift",

@@ -42,8 +42,10 @@ struct DrawnPicture {
     }
 
     /// Paints every pixel that is `covered`, and each chroma sample of which any pixel is, one byte after the other.
-    mutating func paint(_ paint: Paint, where covered: (_ x: Int, _ y: Int) -> Bool) {
+    mutating func paint(_ paint: Paint, where isCovered: (_ x: Int, _ y: Int) -> Bool) {
         let format = format
+        // Once for each pixel, and not for each of its samples.
+        let covered = (0..<format.height).map { y in (0..<format.width).map { isCovered($0, y) } }
         for plane in planes.indices {
             let unit = PlaneUnit.of(format.pixelFormat, plane: plane)
             let stride = format.strideBytes(plane: plane)
@@ -52,7 +54,7 @@ struct DrawnPicture {
                 for index in 0..<(format.width + (1 << unit.xShift) - 1) >> unit.xShift {
                     let xs = (index << unit.xShift..<(index + 1) << unit.xShift).filter { $0 < format.width }
                     let ys = (row << unit.yShift..<(row + 1) << unit.yShift).filter { $0 < format.height }
-                    let hits = xs.map { x in ys.contains { covered(x, $0) } }
+                    let hits = xs.map { x in ys.contains { covered[$0][x] } }
                     guard hits.contains(true) else { continue }
                     let at = row * stride + index * unit.bytes
                     for byte in 0..<unit.bytes {
@@ -135,15 +137,16 @@ func touches(_ points: [PicturePoint], _ x: Int, _ y: Int) -> Bool {
 /// Whether a segment has a point within the open square at `left`, `top`: Liang and Barsky's clipping.
 private func cuts(_ a: PicturePoint, _ b: PicturePoint, _ left: Double, _ top: Double) -> Bool {
     var (from, to) = (0.0, 1.0)
-    for (start, step, low) in [(a.x, b.x - a.x, left), (a.y, b.y - a.y, top)] {
-        if step == 0 {
-            guard start > low, start < low + 1 else { return false }
-        } else {
-            let (first, second) = ((low - start) / step, (low + 1 - start) / step)
-            from = max(from, min(first, second))
-            to = min(to, max(first, second))
-        }
-    }
+    guard clip(a.x, b.x - a.x, left, &from, &to), clip(a.y, b.y - a.y, top, &from, &to) else { return false }
     // A single point counts where it lies inside, as the end of a segment does; on the border it does not.
     return from < to || a == b
+}
+
+/// Clips a segment to the strip from `low` to `low + 1` in one direction.
+private func clip(_ start: Double, _ step: Double, _ low: Double, _ from: inout Double, _ to: inout Double) -> Bool {
+    if step == 0 { return start > low && start < low + 1 }
+    let (first, second) = ((low - start) / step, (low + 1 - start) / step)
+    from = max(from, min(first, second))
+    to = min(to, max(first, second))
+    return true
 }

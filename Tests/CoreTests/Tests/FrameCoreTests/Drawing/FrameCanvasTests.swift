@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import Testing
 
 @testable import FrameCore
@@ -17,6 +18,8 @@ private struct Dice: RandomNumberGenerator {
 
 @Suite struct FrameCanvasTests {
     private static let sizes = [(1, 1), (2, 3), (7, 5), (16, 16), (33, 21)]
+    /// The sanitizers look for stray memory and not for wrong pixels, and need no more than a few rounds of each test.
+    private static let rounds = getenv("FRAMEHOST_SANITIZED") == nil ? 30 : 3
     private static let color = RGBColor(red: 20, green: 200, blue: 90)
 
     /// Draws with the canvas and with the oracle, and compares every sample and the padding.
@@ -39,7 +42,7 @@ private struct Dice: RandomNumberGenerator {
         for (width, height) in Self.sizes {
             let format = VideoFormat(pixelFormat, width: width, height: height)
             for alpha in [255, 90, 0] as [UInt8] {
-                for _ in 0..<12 {
+                for _ in 0..<(Self.rounds + 2) / 3 {
                     let x = Int.random(in: -4...width, using: &dice)
                     let y = Int.random(in: -4...height, using: &dice)
                     let (w, h) = (Int.random(in: 0...12, using: &dice), Int.random(in: 0...12, using: &dice))
@@ -57,7 +60,7 @@ private struct Dice: RandomNumberGenerator {
         var dice = Dice(state: 11)
         for (width, height) in Self.sizes {
             let format = VideoFormat(pixelFormat, width: width, height: height)
-            for round in 0..<30 {
+            for round in 0..<Self.rounds {
                 // Whole, half and other numbers; crossing itself; beyond the picture.
                 let grid = [1.0, 2, 64][round % 3]
                 let points = (0..<Int.random(in: 1...9, using: &dice)).map { _ in
@@ -131,7 +134,7 @@ private struct Dice: RandomNumberGenerator {
         var dice = Dice(state: 3)
         for pixelFormat in PixelFormat.allCases {
             let format = VideoFormat(pixelFormat, width: 33, height: 21)
-            for _ in 0..<10 {
+            for _ in 0..<(Self.rounds + 2) / 3 {
                 let points = (0..<4).map { _ in
                     PicturePoint(
                         x: Double.random(in: -5...38, using: &dice), y: Double.random(in: -5...26, using: &dice))

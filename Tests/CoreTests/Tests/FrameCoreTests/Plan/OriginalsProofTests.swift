@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import Testing
 
 @testable import FrameCore
@@ -159,7 +160,8 @@ import Testing
     @Test func agreesWithPixelsInRandomGraphs() {
         var random = SplitMix(state: 47)
         var shown = 0
-        for _ in 0..<3000 {
+        let rounds = getenv("FRAMEHOST_SANITIZED") == nil ? 3000 : 300
+        for _ in 0..<rounds {
             var nodes: [Node] = []
             for index in 0..<Int.random(in: 2...9, using: &random) {
                 let from =
@@ -182,7 +184,7 @@ import Testing
                 if expected { shown += 1 }
             }
         }
-        #expect(shown > 1000)
+        #expect(shown > rounds / 3)
     }
 
     /// Whether what `stage` gives, or gets if it gives nothing, has some pixel that a privacy stage behind its origin takes
