@@ -32,13 +32,14 @@ browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=[
 
 
 class Program:
-    """The program with chain.json, in a folder of its own."""
+    """The program with chain.json or another chain, in a folder of its own."""
 
-    def __init__(self, token=None):
+    def __init__(self, token=None, text=None):
         self.folder = tempfile.TemporaryDirectory()
         self.token = token
-        with open(CHAIN) as file:
-            text = file.read()
+        if text is None:
+            with open(CHAIN) as file:
+                text = file.read()
         if token:
             text = text.replace('"127.0.0.1:0",', f'"127.0.0.1:0", "token": "{token}",')
         self.chain = os.path.join(self.folder.name, "page.json")
@@ -1118,6 +1119,116 @@ class ProgramTests(PageTests):
 @unittest.skipUnless(os.access(PROGRAM, os.X_OK), f"the program is not built: '{PROGRAM}'")
 class ProgramTokenTests(TokenTests):
     make_server = Program
+
+
+@unittest.skipUnless(os.access(PROGRAM, os.X_OK), f"the program is not built: '{PROGRAM}'")
+class AreasTests(Case):
+    """Areas that are drawn over the picture, and what the program then covers and leaves out."""
+    AREA = [[0, 0], [0.25, 0], [0.25, 0.5], [0, 0.5]]
+    BLUE = (0, 0, 255)
+
+    @staticmethod
+    def make_server(_):
+        return Program(text=json.dumps({
+            "control": {"listen": "127.0.0.1:0"},
+            "stages": [
+                {"id": "left", "use": "test-source", "size": "640x360", "rate": 15, "live": True, "pattern": "bars", "number": False},
+                {"id": "hide", "use": "mask", "areasFile": "areas.json", "areas": [{"polygon": AreasTests.AREA, "with": "#0000ff"}]},
+                {"id": "motion", "use": "motion-detect"},
+                {"id": "watch", "use": "null-sink"}]}))
+
+    def draw(self, stage):
+        page = self.open()
+        page.locator("#list tbody tr").nth(3).wait_for()
+        self.choose(page, stage)
+        page.get_by_role("button", name="over the picture…").click()
+        picture = page.locator("#areas-picture")
+        until(lambda: picture.evaluate("image => image.naturalWidth") > 0, "there is a picture under the areas")
+        return page
+
+    def pixel(self, stage, x, y):
+        """Red, green and blue at a place of a stage's picture, in fractions of its sides."""
+        picture = until(lambda: self.server.get(f"api/v1/stages/{stage}/picture?format=png"), f"a picture of {stage}")
+        raw = subprocess.run(["ffmpeg", "-v", "error", "-i", "-", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], input=picture,
+                             stdout=subprocess.PIPE, check=True).stdout
+        place = (int(y * 360) * 640 + int(x * 640)) * 3
+        return tuple(raw[place:place + 3])
+
+    def is_covered(self, x, y, color):
+        return all(abs(a - b) < 16 for a, b in zip(self.pixel("hide", x, y), color))
+
+    def kept(self):
+        """The areas of the file; none as long as it is not there."""
+        path = os.path.join(self.server.folder.name, "areas.json")
+        if not os.path.exists(path):
+            return []
+        with open(path) as file:
+            return json.load(file)["areas"]
+
+    @staticmethod
+    def click(page, x, y):
+        box = page.locator("#areas-overlay").bounding_box()
+        page.mouse.click(box["x"] + x * box["width"], box["y"] + y * box["height"])
+
+    def in_effect(self, page, count):
+        words = "1 area is in effect" if count == 1 else f"{count} areas are in effect"
+        until(lambda: page.locator("#areas-said").inner_text().startswith(words), words)
+
+    def test_the_keyboard_draws_an_area_that_is_covered_and_kept(self):
+        page = self.draw("hide")
+        self.assertTrue(self.is_covered(0.1, 0.1, self.BLUE))
+        self.assertFalse(self.is_covered(0.5, 0.5, self.BLUE))
+        page.get_by_role("button", name="Add a rectangle").focus()
+        page.keyboard.press("Enter")
+        self.in_effect(page, 2)
+        until(lambda: self.is_covered(0.5, 0.5, self.BLUE), "the rectangle in the middle is covered")
+        # The focus is on it.
+        for _ in range(30):
+            page.keyboard.press("ArrowRight")
+        until(lambda: self.is_covered(0.8, 0.5, self.BLUE) and not self.is_covered(0.5, 0.5, self.BLUE), "it has moved")
+        until(lambda: len(self.kept()) == 2 and abs(self.kept()[1]["polygon"][0][0] - 0.7) < 0.001, "the file has it")
+        self.assertEqual(self.kept()[0], {"polygon": self.AREA, "with": "#0000ff"})
+        self.assertTrue(page.locator("#areas-kept").is_visible())
+        self.assert_no_violation(page, "the areas")
+        self.keep(page, "areas")
+        page.keyboard.press("Delete")
+        self.in_effect(page, 1)
+        until(lambda: not self.is_covered(0.8, 0.5, self.BLUE), "it is covered no more")
+        # What a person asked for is what another page shows.
+        page.get_by_role("button", name="Close").last.click()
+        self.assertEqual(self.complained(), [])
+
+    def test_the_mouse_draws_a_triangle_and_drags_it(self):
+        page = self.draw("hide")
+        page.get_by_role("button", name="Draw an area").click()
+        for x, y in [(0.5, 0.2), (0.9, 0.2), (0.7, 0.8), (0.5, 0.2)]:
+            self.click(page, x, y)
+        self.in_effect(page, 2)
+        until(lambda: self.is_covered(0.7, 0.4, self.BLUE), "its middle is covered")
+        self.assertFalse(self.is_covered(0.52, 0.7, self.BLUE), "beside it nothing is")
+        box = page.locator("#areas-overlay").bounding_box()
+        page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 0.4 * box["height"])
+        page.mouse.down()
+        page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.5 * box["height"], steps=5)
+        page.mouse.up()
+        until(lambda: self.is_covered(0.6, 0.5, self.BLUE) and not self.is_covered(0.84, 0.25, self.BLUE), "it has moved")
+        page.locator("#areas-cover").select_option("pixelate")
+        until(lambda: [area["with"] for area in self.kept()] == ["#0000ff", "pixelate"], "its cover is another")
+        self.assertEqual(self.complained(), [])
+
+    def test_areas_without_a_file_are_to_be_pasted(self):
+        page = self.draw("motion")
+        self.assertFalse(page.locator("#areas-cover-row").is_visible())
+        page.get_by_role("button", name="Add a rectangle").click()
+        self.in_effect(page, 1)
+        self.assertFalse(page.locator("#areas-kept").is_visible())
+        page.get_by_text("These areas are not kept").click()
+        text = page.locator("#areas-json").input_value()
+        self.assertEqual(json.loads("{" + text + "}"), {"ignore": [{"polygon": [[0.4, 0.4], [0.6, 0.4], [0.6, 0.6], [0.4, 0.6]]}]})
+        page.get_by_role("button", name="Close").last.click()
+        # The figure by which a person chooses the options.
+        until(lambda: page.locator("#stage .curve polyline").get_attribute("points"), "the curve of 'level' is drawn")
+        self.assertEqual(self.complained(), [])
 
 
 # Alone they are no tests: they have no server of their own kind.
