@@ -27,12 +27,13 @@ struct LeaseRecord: ~Copyable {
     /// Stage index × 2, +1 while in the queue before it; −1 for nobody. Written by the runner, read by the starvation
     /// report.
     let holder = Atomic<Int32>(-1)
+    /// Whether the lease counts in `keeper`: the stage was given it for good, or shared it itself. Beside `holder`, where
+    /// it needs no room of its own.
+    var isKept = false
     /// Chain-clock time at which `holder` changed last.
     let since = Atomic<Int64>(0)
     /// The count of the stage that has this lease in hand; set by the runner at each delivery.
     var keeper: UnsafeMutablePointer<KeeperCell>?
-    /// Whether the lease counts in `keeper`: the stage was given it for good, or shared it itself.
-    var isKept = false
     /// Where the item lies on the ``QueueTimeline`` of the queue that it waits in. Under that queue's lock.
     var queuePlace: Int64 = 0
 
