@@ -48,6 +48,11 @@ struct MotionTracks {
     private static let longSeconds: Float = 2
     private static let longCells: Float = 3
     private static let longFill: Float = 0.12
+    /// Something that goes so many times as far as it must, and straight on, may be smaller and more scattered: rain and
+    /// noise hide a part of it, and something fast lies in pieces. Drops and leaves go nowhere for so long.
+    private static let crossingWays: Float = 5
+    private static let crossingStraightness: Float = 0.75
+    private static let crossingCells: Float = 0.5
 
     init() {
         tracks.reserveCapacity(Self.most)
@@ -111,16 +116,20 @@ struct MotionTracks {
         track.seenSeconds += seconds
         let way = track.box.middle - track.origin
         track.way = (way * way).sum().squareRoot()
-        if track.cells >= bounds.cells, track.seenSeconds >= bounds.seconds {
-            let fill = track.cells / max(track.box.width * track.box.height, 1)
-            let goes =
-                track.way >= Self.wayNeeded(track.box) && track.way >= Self.straightness * track.path
-                && fill >= Self.leastFill
-            let stays =
-                track.seenSeconds >= Self.longSeconds && track.cells >= Self.longCells * bounds.cells
-                && fill >= Self.longFill
-            if goes || stays { track.isMotion = true }
-        }
+        if track.seenSeconds >= bounds.seconds, Self.counts(track, bounds) { track.isMotion = true }
         tracks[index] = track
+    }
+    /// Whether something that was seen long enough is motion, by its size and by where it went.
+    private static func counts(_ track: MotionTrack, _ bounds: Bounds) -> Bool {
+        let fill = track.cells / max(track.box.width * track.box.height, 1)
+        let far = track.way / wayNeeded(track.box)
+        let straight = track.path > 0 ? track.way / track.path : 0
+        let goes = far >= 1 && straight >= straightness && fill >= leastFill && track.cells >= bounds.cells
+        let crosses =
+            far >= crossingWays && straight >= crossingStraightness && fill >= longFill
+            && track.cells >= crossingCells * bounds.cells
+        let stays =
+            track.seenSeconds >= longSeconds && fill >= longFill && track.cells >= longCells * bounds.cells
+        return goes || crosses || stays
     }
 }
