@@ -62,6 +62,8 @@ let plugins = [
     Plugin(room: .sinks, name: "WindowPreview", shims: ["CSDL2"], usesShared: true, modules: ["Conversion"]),
     Plugin(room: .services, name: "MQTTEvents", usesShared: true, modules: ["Publishing"]),
     Plugin(room: .services, name: "NATSEvents", shims: ["COpenSSL"], usesShared: true, modules: ["Publishing"]),
+    Plugin(
+        room: .services, name: "Webhook", shims: ["CCurl", "COpenSSL"], usesShared: true, modules: ["Publishing"]),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
@@ -179,6 +181,9 @@ let package = Package(
         .systemLibrary(
             name: "COpenSSL", path: "Sources/Plugins/support/Shims/COpenSSL", pkgConfig: "openssl",
             providers: [.apt(["libssl-dev"])]),
+        // No pkgConfig: libcurl.pc names all that libcurl itself links. CFetch is the host's own, and loads libcurl only to fetch.
+        .systemLibrary(
+            name: "CCurl", path: "Sources/Plugins/support/Shims/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         // No pkgConfig: opencv4.pc names every module, and a program that links them all loads 375 libraries.
         .target(
             name: "COpenCV", path: "Sources/Plugins/support/Shims/COpenCV",

@@ -68,6 +68,12 @@ import Testing
             option: "mqtt-events.login", content: "bob:secret\n",
             services: #""mqtt": { "broker": "mqtt://127.0.0.1:9", "login": "victim" }, "#),
         Reader(
+            option: "webhook.secret", content: "0123456789abcdef0123456789abcdef\n",
+            services: #""webhook": { "url": "http://127.0.0.1:9/", "secret": "victim" }, "#),
+        Reader(
+            option: "webhook.login", content: "bob:secret\n",
+            services: #""webhook": { "url": "http://127.0.0.1:9/", "login": "victim" }, "#),
+        Reader(
             option: "nats-events.login", content: "bob:secret\n",
             services: #""nats": { "servers": ["nats://127.0.0.1:9"], "login": "victim" }, "#),
     ]
@@ -87,7 +93,8 @@ import Testing
         "part-sink.path", "part-source.path", "recorder.path", "rtsp-sink.path", "rtsp-sink.address",
         "picture-overlay.path",
         "source-switch.active", "text.text", "text.name", "v4l2-sink.device", "v4l2-source.device",
-        "v4l2-source.slatePicture", "v4l2-source.slateText", "window-preview.title", "y4m-sink.path", "y4m-source.path",
+        "v4l2-source.slatePicture", "v4l2-source.slateText", "webhook.url", "webhook.caFile", "webhook.crlFile",
+        "webhook.host", "webhook.spool", "window-preview.title", "y4m-sink.path", "y4m-source.path",
     ]
 
     @Test(.needs(.ffmpeg), .needs(.openssl), arguments: readers.map(\.option)) func noStageWritesWhatIsRead(

@@ -78,7 +78,9 @@ import Testing
                 var options = kind.options.map { "\"\($0.name)\": \(form)" }
                 options.append("\"unknown\": \(form)")
                 if kind.kind == "service" {
-                    let key = ["control-server": "control", "mqtt-events": "mqtt", "nats-events": "nats"][kind.id]
+                    let key = [
+                        "control-server": "control", "mqtt-events": "mqtt", "nats-events": "nats", "webhook": "webhook",
+                    ][kind.id]
                     if let key { services.append("\"\(key)\": { \(options.joined(separator: ", ")) }") }
                 } else {
                     stages.append("{ \"use\": \"\(kind.id)\", \(options.joined(separator: ", ")) }")

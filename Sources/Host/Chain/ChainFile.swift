@@ -10,7 +10,9 @@ struct ChainFile: ChainPartReader {
     /// More stages than any chain needs. Each costs a context and perhaps a thread.
     static let mostStages = 1000
     /// Services, by their key in the chain file.
-    static let services = ["control": "control-server", "mqtt": "mqtt-events", "nats": "nats-events"]
+    static let services = [
+        "control": "control-server", "mqtt": "mqtt-events", "nats": "nats-events", "webhook": "webhook",
+    ]
     private static let beginning = "Start with { \"stages\": [ … ] }."
 
     let name: String

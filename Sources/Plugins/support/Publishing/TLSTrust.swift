@@ -43,6 +43,23 @@ package final class TLSTrust: @unchecked Sendable {
 
     deinit { SSL_CTX_free(context) }
 
+    /// Checks whether a file has revocation lists (RFC 5280, section 5), which a library then reads by its name.
+    ///
+    /// - Throws: ``FrameHostError`` whose place is `option`.
+    package static func checkRevocations(_ file: String, option: String) throws(FrameHostError) {
+        ERR_clear_error()
+        let store = X509_STORE_new()
+        defer { X509_STORE_free(store) }
+        let count = X509_STORE_add_lookup(store, X509_LOOKUP_file()).map {
+            X509_load_crl_file($0, file, X509_FILETYPE_PEM)
+        }
+        guard let count, count > 0 else {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(option), what: "OpenSSL refuses '\(option)': \(reason())",
+                remedy: "Name a PEM file with revocation lists (BEGIN X509 CRL).")
+        }
+    }
+
     /// The words of the oldest fault that OpenSSL has noted on this thread; the others are forgotten.
     static func reason() -> String {
         let code = ERR_get_error()
