@@ -101,8 +101,18 @@ import Testing
         let kinds = ["source": "Source", "filter": "Filter", "transform": "Transform", "join": "Join", "sink": "Sink"]
         var targets = ""
         for (kind, type) in kinds.sorted(by: { $0.key < $1.key }) {
-            let made = try framehost.run(["new", kind, "my-\(kind)"], folder: workspace.folder.path)
+            // Names of options that the templates' code has for other things.
+            let option = ["source": "grey", "filter": "factor", "transform": "last", "join": "result", "sink": "mean"][
+                kind]
+            let made = try framehost.run(
+                ["new", kind, "my-\(kind)", "--option", option ?? ""], folder: workspace.folder.path)
             #expect(made.status == 0, "\(made.error)")
+            // The test of a join needs no option.
+            for file in ["chain.json", "README.md", "Tests/My\(type)PluginTests/My\(type)Tests.swift"] {
+                let text = String(decoding: try workspace.data("my-\(kind)/\(file)"), as: UTF8.self)
+                #expect(!text.contains("STAGEOPTION"), "\(text)")
+                #expect(text.contains("\(option ?? "?")") || kind == "join" && file.hasSuffix(".swift"), "\(text)")
+            }
             let module = "My\(type)Plugin"
             for folder in ["Sources/\(module)", "Tests/\(module)Tests"] {
                 let target = workspace.folder.appending(path: "all/\(folder)")
@@ -143,7 +153,7 @@ import Testing
         let package = workspace.folder.appending(path: "all")
         let tests = try PluginBuild.swift("test", package: package)
         #expect(tests.status == 0, "\(tests.output)\n\(tests.error)")
-        #expect((tests.output + tests.error).contains("Test run with 10 tests"), "\(tests.output)")
+        #expect((tests.output + tests.error).contains("Test run with 11 tests"), "\(tests.output)")
         let folder = try PluginBuild.build(package)
         for kind in kinds.keys.sorted() {
             let outcome = try framehost.run(
@@ -221,6 +231,21 @@ import Testing
             outcome.errorLines == [
                 "'\(name)': the Swift type of the stage would have the name \(type), which FrameCore or Swift uses already. Choose another id, such as my-\(name)."
             ])
+        #expect(workspace.names.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("Strength", "must be a name of at most 40 letters and digits, with a lowercase letter first"),
+        ("", "must be a name of at most 40 letters and digits, with a lowercase letter first"),
+        ("a-b", "must be a name of at most 40 letters and digits, with a lowercase letter first"),
+        ("if", "is a word of Swift or of StageOptions"), ("from", "is a key that each stage has"),
+        ("size", "is another option of this stage"),
+    ])
+    func refusesNamesThatNoOptionCanHave(name: String, fault: String) throws {
+        let outcome = try framehost.run(
+            ["new", "source", "my-source", "--option", name], folder: workspace.folder.path)
+        #expect(outcome.status == 2)
+        #expect(outcome.errorLines == ["--option \"\(name)\": \(fault). Write for example frames."])
         #expect(workspace.names.isEmpty)
     }
 

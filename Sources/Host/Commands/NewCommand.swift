@@ -21,12 +21,18 @@ struct NewCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
+            "Name of the stage's main option, in its source, test, chain and README. Default: the template's own.",
+            valueName: "name"))
+    var option: String?
+
+    @ArgumentParser.Option(
+        help: ArgumentHelp(
             "Core's folder. Default: the one that --core-path prints.", valueName: "dir"))
     var core: String?
 
     func run() throws {
         do {
-            let template = try PluginTemplate(kind, id: name, core: try corePath())
+            let template = try PluginTemplate(kind, id: name, option: option, core: try corePath())
             try checkIDIsFree()
             guard mkdir(name, 0o755) == 0 else {
                 let code = errno

@@ -7,11 +7,16 @@ struct PluginTemplate {
     let id: String
     let kind: StageKind
     private let core: String
+    private let stage: StageTemplate
+    /// The name of the stage's main option, in its source, test, chain and README.
+    private let option: String
     /// `NightMode` from `night-mode`.
     private let type: String
 
-    /// - Throws: ``FrameHostError`` for a name that is not a valid id, or whose type would hide another.
-    init(_ kind: StageKind, id: String, core: String) throws {
+    /// - Parameter option: The name of the stage's main option; nil for the template's own.
+    /// - Throws: ``FrameHostError`` for a name that is not a valid id, or whose type would hide another, and for a name of
+    ///   an option that cannot be one.
+    init(_ kind: StageKind, id: String, option: String? = nil, core: String) throws {
         let words = id.split(separator: "-", omittingEmptySubsequences: false)
         let isKebab = words.allSatisfy { word in
             !word.isEmpty && word.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) }
@@ -26,6 +31,8 @@ struct PluginTemplate {
         self.id = id
         self.kind = kind
         self.core = core
+        stage = Self.stage(of: kind)
+        self.option = try option.map { try Self.checked($0, of: kind) } ?? stage.option
         type = words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
         guard !TakenTypeNames.ofCore.contains(type), !TakenTypeNames.ofSwift.contains(type) else {
             throw FrameHostError(
@@ -78,7 +85,7 @@ struct PluginTemplate {
         """
     }
 
-    private var stage: StageTemplate {
+    private static func stage(of kind: StageKind) -> StageTemplate {
         switch kind {
         case .source: .source
         case .filter: .filter
@@ -88,9 +95,38 @@ struct PluginTemplate {
         }
     }
 
+    /// Words of Swift that cannot be the name of a property without quotes, or that mean something else behind a dot.
+    private static let swiftWords: Set<String> = [
+        "as", "associatedtype", "break", "case", "catch", "class", "continue", "default", "defer", "deinit", "do",
+        "else",
+        "enum", "extension", "fallthrough", "false", "fileprivate", "for", "func", "guard", "if", "import", "in",
+        "init",
+        "inout", "internal", "is", "let", "nil", "operator", "precedencegroup", "private", "protocol", "public",
+        "repeat", "rethrows", "return", "self", "static", "struct", "subscript", "super", "switch", "throw", "throws",
+        "true", "try", "typealias", "var", "where", "while", "validate",
+    ]
+
+    private static func checked(_ option: String, of kind: StageKind) throws -> String {
+        func refusal(_ what: String) -> FrameHostError {
+            FrameHostError(
+                .invalidConfiguration, place: "--option \(JSONNode(.string(option)).text())", what: what,
+                remedy: "Write for example \(stage(of: kind).option).")
+        }
+        let isName = option.utf8.allSatisfy { byte in
+            (97...122).contains(byte) || (65...90).contains(byte) || (48...57).contains(byte)
+        }
+        guard isName, option.utf8.first.map({ (97...122).contains($0) }) ?? false, option.utf8.count <= 40 else {
+            throw refusal("must be a name of at most 40 letters and digits, with a lowercase letter first")
+        }
+        if swiftWords.contains(option) { throw refusal("is a word of Swift or of StageOptions") }
+        if ChainKeys.stage.keys.contains(where: { $0.name == option }) { throw refusal("is a key that each stage has") }
+        if stage(of: kind).otherOptions.contains(option) { throw refusal("is another option of this stage") }
+        return option
+    }
+
     /// The text with the stage's own names filled in.
     private func filled(_ text: String) -> String {
-        text.replacing("STAGETYPE", with: type).replacing("STAGEID", with: id)
+        text.replacing("STAGEOPTION", with: option).replacing("STAGETYPE", with: type).replacing("STAGEID", with: id)
     }
 
     private var source: String {
@@ -128,7 +164,7 @@ struct PluginTemplate {
 
         | key | type | default | range | live | what |
         |---|---|---|---|---|---|
-        \(stage.options)
+        \(filled(stage.options))
 
         ```
         swift test

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a new package has in it for one stage type; STAGEID and STAGETYPE stand for its id and type.
+/// What a new package has in it for one stage type; STAGEID and STAGETYPE stand for its id and type, STAGEOPTION for the
+/// name of its main option.
 struct StageTemplate {
+    /// The name of its main option, unless another is asked for.
+    var option: String
+    /// Names of its other options.
+    var otherOptions: [String] = []
     /// One sentence that begins with a small letter.
     var summary: String
     /// The stage's type, without imports and entry.
@@ -18,6 +23,7 @@ extension StageTemplate {
     // MARK: Source
 
     static let source = StageTemplate(
+        option: "frames", otherOptions: ["size", "rate"],
         summary: "gives grey pictures that grow lighter.",
         source: ##"""
             import FrameCore
@@ -31,7 +37,7 @@ extension StageTemplate {
                 public struct Options: StageOptions {
                     @Option(help: "Size of the pictures.", unit: "px") public var size = PictureSize(640, 360)
                     @Option(help: "Frames per second.") public var rate = FrameRate(30)
-                    @Option(help: "Ends after this many frames.", range: 2...1_000_000) public var frames = 90
+                    @Option(help: "Ends after this many frames.", range: 2...1_000_000) public var STAGEOPTION = 90
 
                     public init() {}
                 }
@@ -45,7 +51,7 @@ extension StageTemplate {
                 /// How many frames will come, for the progress line.
                 public var demand: StageDemand {
                     var demand = Self.declaredDemand
-                    demand.expectedItems = options.frames
+                    demand.expectedItems = options.STAGEOPTION
                     return demand
                 }
 
@@ -56,12 +62,14 @@ extension StageTemplate {
 
                 /// [stage thread] One frame a call. Waits only for a free buffer.
                 public func produce(_ output: Output) throws -> SourceProgress {
-                    guard count < options.frames else { return .ended }
+                    guard count < options.STAGEOPTION else { return .ended }
                     // Nil: no buffer is free, in a live source only.
                     guard var frame = try output.makeFrame() else { return .more }
-                    let grey = UInt8(count * 255 / (options.frames - 1))
-                    frame.withMutablePlane(0) { plane in
-                        for y in 0..<plane.height { plane.row(y).update(repeating: grey) }
+                    let grey = count * 255 / (options.STAGEOPTION - 1)
+                    // A luma that is given as it is; Paint(RGBColor(…), for: frame.format) makes one of a colour.
+                    let paint = Paint(luma: grey, u: 128, v: 128, in: frame.format.pixelFormat)
+                    frame.withCanvas { canvas in
+                        canvas.fill(x: 0, y: 0, width: canvas.width, height: canvas.height, paint)
                     }
                     frame.pts = MediaTime(seconds: Double(count) / options.rate.rational.value)
                     count += 1
@@ -72,7 +80,7 @@ extension StageTemplate {
             """##,
         test: ##"""
                 @Test func endsWithWhite() throws {
-                    let driver = try StageDriver(STAGETYPE.self, options: #"{ "size": "16x16", "frames": 3 }"#)
+                    let driver = try StageDriver(STAGETYPE.self, options: #"{ "size": "16x16", "STAGEOPTION": 3 }"#)
                     var greys: [UInt8] = []
                     while try driver.produce() == .more {
                         guard let frame = driver.takeFrame() else { break }
@@ -92,18 +100,19 @@ extension StageTemplate {
                 }
             """##,
         chain: ##"""
-                { "use": "STAGEID", "frames": 90 },
+                { "use": "STAGEID", "STAGEOPTION": 90 },
                 { "use": "null-sink" }
             """##,
         options: ##"""
             | `size` | size | `"640x360"` | px | | Size of the pictures. |
             | `rate` | frame rate | 30 | | | Frames per second. |
-            | `frames` | integer | 90 | 2...1000000 | | Ends after this many frames. |
+            | `STAGEOPTION` | integer | 90 | 2...1000000 | | Ends after this many frames. |
             """##)
 
     // MARK: Filter
 
     static let filter = StageTemplate(
+        option: "strength",
         summary: "darkens the picture.",
         source: ##"""
             import FrameCore
@@ -119,7 +128,7 @@ extension StageTemplate {
 
                 public struct Options: StageOptions {
                     @Option(help: "How much brightness is taken away: 0 none, 1 all.", range: 0...1, live: true)
-                    public var strength = 0.5
+                    public var STAGEOPTION = 0.5
 
                     public init() {}
                 }
@@ -131,7 +140,7 @@ extension StageTemplate {
 
                 /// [stage thread] One frame in, the same frame out. Does not block or allocate.
                 public func process(_ frame: inout Frame) throws -> Verdict {
-                    let factor = Int((1 - options.strength) * 256)
+                    let factor = Int((1 - options.STAGEOPTION) * 256)
                     let black = frame.format.color.range == .full ? 0 : 16
                     frame.withMutablePlane(0) { luma in
                         for y in 0..<luma.height {
@@ -147,7 +156,7 @@ extension StageTemplate {
         test: ##"""
                 @Test func halvesTheLuma() throws {
                     let format = VideoFormat(.i420, width: 64, height: 48, frameRate: Rational(30))
-                    let driver = try StageDriver(STAGETYPE.self, options: #"{ "strength": 0.5 }"#, input: .video(format))
+                    let driver = try StageDriver(STAGETYPE.self, options: #"{ "STAGEOPTION": 0.5 }"#, input: .video(format))
                     try driver.send(
                         driver.makeFrame { frame in
                             frame.withMutablePlane(0) { luma in
@@ -162,26 +171,27 @@ extension StageTemplate {
                     #expect(sample == 116)
                 }
 
-                @Test func refusesAStrengthAboveOne() {
+                @Test func refusesAValueAboveOne() {
                     let refusal = #expect(throws: FrameHostErrors.self) {
-                        try StageDriver(STAGETYPE.self, options: #"{ "strength": 2 }"#, input: .video(VideoFormat(.i420, width: 2, height: 2)))
+                        try StageDriver(STAGETYPE.self, options: #"{ "STAGEOPTION": 2 }"#, input: .video(VideoFormat(.i420, width: 2, height: 2)))
                     }
                     // Why, too: an option of another name is refused as well.
-                    #expect(refusal?.description.contains("strength: 2 must be from 0 to 1") == true)
+                    #expect(refusal?.description.contains("STAGEOPTION: 2 must be from 0 to 1") == true)
                 }
             """##,
         chain: ##"""
                 { "use": "test-source", "size": "640x360", "rate": 30, "frames": 90 },
-                { "use": "STAGEID", "strength": 0.5 },
+                { "use": "STAGEID", "STAGEOPTION": 0.5 },
                 { "use": "null-sink" }
             """##,
         options: ##"""
-            | `strength` | number | 0.5 | 0...1 | yes | How much brightness is taken away: 0 none, 1 all. |
+            | `STAGEOPTION` | number | 0.5 | 0...1 | yes | How much brightness is taken away: 0 none, 1 all. |
             """##)
 
     // MARK: Transform
 
     static let transform = StageTemplate(
+        option: "frames",
         summary: "shows what has changed since an earlier frame.",
         source: ##"""
             import FrameCore
@@ -196,7 +206,7 @@ extension StageTemplate {
                     input: .video(.gray8), output: .video(.gray8), hold: 30)
 
                 public struct Options: StageOptions {
-                    @Option(help: "Compares with the frame this many frames earlier.", range: 1...30) public var frames = 1
+                    @Option(help: "Compares with the frame this many frames earlier.", range: 1...30) public var STAGEOPTION = 1
 
                     public init() {}
                 }
@@ -207,10 +217,10 @@ extension StageTemplate {
                 /// [control thread] Opens nothing; options arrive checked.
                 public init(options: Options, context: StageContext) { self.options = options }
 
-                /// Keeps `frames` frames, often fewer than `info` declares; the plan makes that many more buffers.
+                /// Keeps `STAGEOPTION` frames, often fewer than `info` declares; the plan makes that many more buffers.
                 public var demand: StageDemand {
                     var demand = Self.declaredDemand
-                    demand.hold = options.frames
+                    demand.hold = options.STAGEOPTION
                     return demand
                 }
 
@@ -218,14 +228,16 @@ extension StageTemplate {
                 public func negotiate(_ input: MediaFormat) -> MediaFormat { input }
 
                 /// [control thread] Makes room.
-                public func start() { last = FrameRing(capacity: options.frames) }
+                public func start() { last = FrameRing(capacity: options.STAGEOPTION) }
 
                 /// [stage thread] One frame in, one out. Waits only for a free buffer; does not allocate.
                 public func process(_ input: consuming Sample, _ output: Output) throws {
                     guard case .frame(let frame) = consume input else { return output.drop(.byStage) }
                     guard var result = try output.makeFrame() else { return }
+                    // What stood before a gap, and a slate in place of a camera's picture, are nothing to compare with.
+                    if frame.isDiscontinuity || frame.isSubstitute { last.removeAll() }
                     // Nil: not enough frames have come yet.
-                    let found: Void? = last.withFrame(age: options.frames - 1) { earlier in
+                    let found: Void? = last.withFrame(age: options.STAGEOPTION - 1) { earlier in
                         result.withMutablePlane(0) { target in
                             frame.withPlane(0) { now in
                                 earlier.withPlane(0) { before in
@@ -243,7 +255,7 @@ extension StageTemplate {
                         }
                     }
                     result.copyProperties(from: frame)
-                    last.append(frame)
+                    if !frame.isSubstitute { last.append(frame) }
                     try output.emit(result)
                 }
 
@@ -252,9 +264,13 @@ extension StageTemplate {
             }
             """##,
         test: ##"""
-                private func send(_ grey: UInt8, to driver: StageDriver<STAGETYPE>) throws -> UInt8? {
+                private func send(
+                    _ grey: UInt8, to driver: StageDriver<STAGETYPE>, isAfterGap: Bool = false, isSlate: Bool = false
+                ) throws -> UInt8? {
                     try driver.send(
                         driver.makeFrame { frame in
+                            frame.isDiscontinuity = isAfterGap
+                            frame.isSubstitute = isSlate
                             frame.withMutablePlane(0) { plane in
                                 for y in 0..<plane.height { plane.row(y).update(repeating: grey) }
                             }
@@ -269,8 +285,17 @@ extension StageTemplate {
                     #expect(given == [0, 30, 10])
                 }
 
+                @Test func comparesNothingAcrossAGapOrWithASlate() throws {
+                    let driver = try StageDriver(STAGETYPE.self, input: .video(VideoFormat(.gray8, width: 16, height: 16)))
+                    let given = [
+                        try send(100, to: driver), try send(130, to: driver, isAfterGap: true), try send(140, to: driver),
+                        try send(50, to: driver, isSlate: true), try send(150, to: driver), try send(155, to: driver),
+                    ]
+                    #expect(given == [0, 0, 10, 0, 0, 5])
+                }
+
                 @Test func keepsNoMoreFramesThanItSays() throws {
-                    let driver = try StageDriver(STAGETYPE.self, options: #"{ "frames": 3 }"#, input: .video(VideoFormat(.gray8, width: 16, height: 16)))
+                    let driver = try StageDriver(STAGETYPE.self, options: #"{ "STAGEOPTION": 3 }"#, input: .video(VideoFormat(.gray8, width: 16, height: 16)))
                     for grey in 0..<10 { _ = try send(UInt8(grey), to: driver) }
                     #expect(driver.keptBuffers == 3)
                     try driver.stop()
@@ -279,16 +304,17 @@ extension StageTemplate {
             """##,
         chain: ##"""
                 { "use": "test-source", "size": "640x360", "rate": 30, "frames": 90, "pattern": "balls" },
-                { "use": "STAGEID", "frames": 2 },
+                { "use": "STAGEID", "STAGEOPTION": 2 },
                 { "use": "null-sink" }
             """##,
         options: ##"""
-            | `frames` | integer | 1 | 1...30 | | Compares with the frame this many frames earlier. |
+            | `STAGEOPTION` | integer | 1 | 1...30 | | Compares with the frame this many frames earlier. |
             """##)
 
     // MARK: Join
 
     static let join = StageTemplate(
+        option: "share",
         summary: "mixes two pictures.",
         source: ##"""
             import FrameCore
@@ -301,7 +327,7 @@ extension StageTemplate {
                     id: "STAGEID", summary: "Mixes two pictures.", input: .video(.gray8), output: .video(.gray8))
 
                 public struct Options: StageOptions {
-                    @Option(help: "How much of the second picture: 0 only the first, 1 only the second.", range: 0...1, live: true) public var share = 0.5
+                    @Option(help: "How much of the second picture: 0 only the first, 1 only the second.", range: 0...1, live: true) public var STAGEOPTION = 0.5
 
                     public init() {}
                 }
@@ -332,7 +358,7 @@ extension StageTemplate {
                     // An input has no frame for this time: it was dropped on its way, or none is near enough.
                     guard case .frame(let first) = inputs.take(0), case .frame(let second) = inputs.take(1) else { return output.drop(.byStage) }
                     guard var result = try output.makeFrame() else { return }
-                    let share = Int(options.share * 256)
+                    let share = Int(options.STAGEOPTION * 256)
                     result.withMutablePlane(0) { target in
                         first.withPlane(0) { a in
                             second.withPlane(0) { b in
@@ -392,16 +418,17 @@ extension StageTemplate {
         chain: ##"""
                 { "id": "bars", "use": "test-source", "size": "640x360", "rate": 30, "frames": 90 },
                 { "id": "balls", "use": "test-source", "size": "640x360", "rate": 30, "frames": 90, "pattern": "balls" },
-                { "use": "STAGEID", "from": ["bars", "balls"], "share": 0.5 },
+                { "use": "STAGEID", "from": ["bars", "balls"], "STAGEOPTION": 0.5 },
                 { "use": "null-sink" }
             """##,
         options: ##"""
-            | `share` | number | 0.5 | 0...1 | yes | How much of the second picture: 0 only the first, 1 only the second. |
+            | `STAGEOPTION` | number | 0.5 | 0...1 | yes | How much of the second picture: 0 only the first, 1 only the second. |
             """##)
 
     // MARK: Sink
 
     static let sink = StageTemplate(
+        option: "darkerThan",
         summary: "measures how bright the pictures are.",
         source: ##"""
             import FrameCore
@@ -414,14 +441,14 @@ extension StageTemplate {
                     id: "STAGEID", summary: "Measures how bright the pictures are.", input: .video(.gray8, .i420, .nv12),
                     events: [
                         EventDeclaration(
-                            "dark", "A picture is darker than 'darkerThan'.", [.number("mean", "Its mean, 0...255.")]),
+                            "dark", "A picture is darker than 'STAGEOPTION'.", [.number("mean", "Its mean, 0...255.")]),
                         EventDeclaration(
                             "brightness", "At the end: how bright the pictures were.",
                             [.number("frames", "How many."), .number("mean", "Their mean, 0...255.")]),
                     ])
 
                 public struct Options: StageOptions {
-                    @Option(help: "Posts an event for each picture darker than this.", range: 0...255, live: true) public var darkerThan = 0
+                    @Option(help: "Posts an event for each picture darker than this.", range: 0...255, live: true) public var STAGEOPTION = 0
 
                     public init() {}
                 }
@@ -447,7 +474,7 @@ extension StageTemplate {
                     }
                     frames += 1
                     sum += mean
-                    if mean < Double(options.darkerThan) {
+                    if mean < Double(options.STAGEOPTION) {
                         context.post("dark", text: "The picture is dark.", details: ["mean": .number(mean)])
                     }
                     return .delivered
@@ -467,7 +494,7 @@ extension StageTemplate {
         test: ##"""
                 @Test func saysTheMeanAtTheEnd() throws {
                     let format = VideoFormat(.gray8, width: 16, height: 16)
-                    let driver = try StageDriver(STAGETYPE.self, options: #"{ "darkerThan": 50 }"#, input: .video(format))
+                    let driver = try StageDriver(STAGETYPE.self, options: #"{ "STAGEOPTION": 50 }"#, input: .video(format))
                     for grey in [40, 60] as [UInt8] {
                         try driver.send(
                             driver.makeFrame { frame in
@@ -485,9 +512,9 @@ extension StageTemplate {
             """##,
         chain: ##"""
                 { "use": "test-source", "size": "640x360", "rate": 30, "frames": 90 },
-                { "use": "STAGEID", "darkerThan": 16 }
+                { "use": "STAGEID", "STAGEOPTION": 16 }
             """##,
         options: ##"""
-            | `darkerThan` | integer | 0 | 0...255 | yes | Posts an event for each picture darker than this. |
+            | `STAGEOPTION` | integer | 0 | 0...255 | yes | Posts an event for each picture darker than this. |
             """##)
 }
