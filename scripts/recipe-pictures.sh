@@ -16,6 +16,9 @@ rm -f examples/out/face-*.mp4
 picture recipe-face -ss 2 -i examples/out/face-0001.mp4 -vf scale=480:-2
 rm -f examples/out/face-*.mp4
 
+"$host" --quiet examples/door-camera.json --for 40 2>/dev/null
+picture recipe-door -ss 5 -i "$(find examples/out -name 'door-*.mp4' | sort | tail -1)" -vf scale=480:-2
+
 # Three cameras for four-cameras.json; the fourth is missing.
 cameras=$(mktemp --suffix=.json --tmpdir=examples)
 trap 'rm -f "$cameras"; kill $(jobs -p) 2>/dev/null || true' EXIT
