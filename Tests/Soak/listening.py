@@ -10,7 +10,7 @@ Each round is a run of one chain or of two, each with a recording in short segme
 - standard input is non-blocking or not, and gets bursts of commands with a tag each; some say nothing that makes sense;
 - clients of the control server ask, set and ask for nothing; strangers connect and send nothing or half a request, and stay;
 - few descriptors are allowed, and strangers take all that they get while segments begin;
-- events go to a NATS server and an MQTT broker that answer well, or never, with garbage, with floods of what nobody asked for, with messages without an end, or close at once;
+- events go to a NATS server, an MQTT broker and a web address that answer well, or never, with garbage, with floods of what nobody asked for, with messages without an end, or close at once;
 - SIGUSR1 and SIGHUP come at any time.
 
 The round ends by SIGTERM, SIGINT, a command, a request, `--for`, or a signal while the chains are planned. Then:
@@ -81,7 +81,7 @@ class Reader(threading.Thread):
 
 
 class Server(threading.Thread):
-    """A NATS server or an MQTT broker that answers well, or in one of the ways of whoever may stand in its place."""
+    """A NATS server, an MQTT broker or a web address that answers well, or in one of the ways of whoever may stand in its place."""
 
     FLOODS = {
         "nats": {
@@ -92,9 +92,10 @@ class Server(threading.Thread):
             "PUBACK": b"\x40\x02\x09\x09", "PINGRESP": b"\xd0\x00", "SUBACK": b"\x90\x03\x00\x00\x01",
             "PUBLISH": b"\x32\x07\x00\x01a\x00\x01hi",
         },
+        "webhook": {"100": b"HTTP/1.1 100 Continue\r\n\r\n", "field": b"X-A: " + b"a" * 1000 + b"\r\n"},
     }
     # Messages without an end, whose bytes come together or one by one.
-    LONG = {"nats": b"MSG a 1 64000000\r\n", "mqtt": b"\x30\xff\xff\xff\x7f"}
+    LONG = {"nats": b"MSG a 1 64000000\r\n", "mqtt": b"\x30\xff\xff\xff\x7f", "webhook": b"HTTP/1.1 200 OK\r\nX-A: "}
 
     def __init__(self, kind, rng):
         super().__init__(daemon=True)
@@ -131,7 +132,7 @@ class Server(threading.Thread):
             elif self.way.endswith(" at once"):
                 self.send_too_much(client)
             elif self.way != "silent":
-                (self.be_nats if self.kind == "nats" else self.be_mqtt)(client)
+                {"nats": self.be_nats, "mqtt": self.be_mqtt, "webhook": self.be_webhook}[self.kind](client)
 
     def send_too_much(self, client):
         with contextlib.suppress(OSError):
@@ -208,6 +209,19 @@ class Server(threading.Thread):
             elif kind == 12:
                 client.sendall(b"\xd0\x00")
 
+    def be_webhook(self, client):
+        file = client.makefile("rb")
+        while line := file.readline():
+            length = 0
+            while line not in (b"\r\n", b""):
+                name, _, value = line.partition(b":")
+                length = int(value) if name.lower() == b"content-length" else length
+                line = file.readline()
+            self.take(self.read(file, length))
+            if self.way != "well":
+                return self.send_too_much(client)
+            client.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
 
 class Round:
     def __init__(self, program, folder, seed, margin):
@@ -228,10 +242,10 @@ class Round:
                     {"id": "rec", "use": "recorder", "path": f"{name}-{{nnnn}}.mp4", "segmentSeconds": 0.2, "finalize": "never"},
                 ],
             }
-            for kind, key in (("nats", "servers"), ("mqtt", "broker")):
+            for kind, key in (("nats", "servers"), ("mqtt", "broker"), ("webhook", "url")):
                 if rng.random() < 0.6:
                     server = Server(kind, rng)
-                    address = f"{kind}://127.0.0.1:{server.port}"
+                    address = f"{'http' if kind == 'webhook' else kind}://127.0.0.1:{server.port}"
                     self.servers.append((name, server))
                     chain[kind] = {key: [address] if kind == "nats" else address, "spool": f"{name}.{kind}", "level": rng.choice(["info", "debug"])}
             (folder / f"{name}.json").write_text(json.dumps(chain))
