@@ -42,6 +42,7 @@ import Testing
         ("filters/FPSMeter", ["fps-meter"]), ("filters/FaceEffect", ["face-effect"]),
         ("sources/FileSource", ["file-source", "image-source", "network-source"]),
         ("filters/Frei0r", ["frei0r", "frei0r-mixer"]),
+        ("filters/Mask", ["mask"]), ("filters/MotionDetect", ["motion-detect"]),
         ("filters/PictureOverlay", ["picture-overlay"]), ("sources/Motion", ["motion-source"]),
         ("filters/MotionSync", ["motion-sync"]),
         ("filters/VideoSnake", ["video-snake"]),
@@ -72,7 +73,7 @@ import Testing
             "test-source", "text", "v4l2-sink", "v4l2-source", "window-preview", "x264-encoder", "y4m-sink",
             "y4m-source", "motion-source", "alsa-source", "audio-encoder", "audio-meter", "audio-mix",
             "audio-resample", "audio-shift", "gain", "tone-source", "motion-sync", "video-snake", "picture-overlay",
-            "image-sink",
+            "image-sink", "mask", "motion-detect",
         ]
         #expect(Set(ShippedPlugins.ids) == known)
     }
