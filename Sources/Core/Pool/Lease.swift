@@ -52,7 +52,7 @@ struct LeaseRecord: ~Copyable {
     mutating func keep() {
         guard !isKept, let keeper else { return }
         isKept = true
-        keeper.pointee.kept.add(1, ordering: .relaxed)
+        keeper.pointee.holders.add(1, ordering: .relaxed)
     }
 
     /// Ends what `keep()` began.
@@ -60,18 +60,30 @@ struct LeaseRecord: ~Copyable {
     mutating func unkeep() {
         guard isKept else { return }
         isKept = false
-        keeper?.pointee.kept.subtract(1, ordering: .relaxed)
+        if let keeper { KeeperCell.letGo(keeper) }
     }
 }
 
-/// How many leases an instance of a stage keeps now, and the most it ever kept after a call.
+/// How many leases an instance of a stage keeps now, and the most it ever kept after a call. The last of its holders frees
+/// it: the instance itself, or a lease that the instance keeps and that ends with its stage or later.
 struct KeeperCell: ~Copyable {
-    let kept = Atomic<Int>(0)
+    /// The instance as long as it lives, and each lease that it keeps.
+    fileprivate let holders = Atomic<Int>(1)
     let most = Atomic<Int>(0)
+
+    /// [any thread, while the instance lives] How many leases it keeps.
+    var kept: Int { holders.load(ordering: .relaxed) - 1 }
+
+    /// [any thread] Ends what one holder has of it.
+    @inline(__always)
+    fileprivate static func letGo(_ cell: UnsafeMutablePointer<KeeperCell>) {
+        guard cell.pointee.holders.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
+        cell.deinitialize(count: 1)
+        cell.deallocate()
+    }
 }
 
-/// Owns the cell of one instance of a stage. A lease that never ends (in an abandoned thread) may still point to the cell, which is
-/// then never freed. `@unchecked Sendable`: the cell is two atomics.
+/// Owns the cell of one instance of a stage. `@unchecked Sendable`: the cell is two atomics.
 final class KeeperOwner: @unchecked Sendable {
     let cell: UnsafeMutablePointer<KeeperCell>
 
@@ -81,14 +93,10 @@ final class KeeperOwner: @unchecked Sendable {
     }
 
     // [any thread]
-    var kept: Int { cell.pointee.kept.load(ordering: .relaxed) }
+    var kept: Int { cell.pointee.kept }
     var most: Int { cell.pointee.most.load(ordering: .relaxed) }
 
-    deinit {
-        guard cell.pointee.kept.load(ordering: .relaxed) == 0 else { return }
-        cell.deinitialize(count: 1)
-        cell.deallocate()
-    }
+    deinit { KeeperCell.letGo(cell) }
 }
 
 /// A pool or slab: what a lease goes back to. Subclassed within Core only.

@@ -126,7 +126,7 @@ final class StageRunner: @unchecked Sendable {
     var mostKept: Int { shown.keeper.most }
     /// [stage thread] The same as ``keptNow``, for each item.
     @inline(__always)
-    var ownKept: Int { keeper.pointee.kept.load(ordering: .relaxed) }
+    var ownKept: Int { keeper.pointee.kept }
 
     /// [any thread] What the chain file says now; nil where it says nothing.
     var onError: OnError? {
