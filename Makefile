@@ -35,7 +35,7 @@ PASSING := examples/media/passing.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages all-packages build build-tests demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-engines test-package test-fleet test-fuzz test-docs rtsp-conformance soak changes listening torture privacy media fuzz fuzz-coverage bench docs docc pictures lint format clean
+.PHONY: help packages test-packages all-packages build build-tests demo install uninstall deb test test-core test-asan test-sanitizers test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-engines test-package test-fleet test-fuzz test-docs rtsp-conformance soak changes listening torture privacy media fuzz fuzz-coverage bench docs docc pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -139,7 +139,7 @@ define test_optimised_core
 	FRAMEHOST_TESTABLE=1 FRAMEHOST_OPTIMISED=1 $(1) $(SWIFT) test --skip-build $(OPTIMISED_CORE)
 endef
 
-test-asan: test-packages ## Core's tests and the camera's under the address sanitizer
+test-asan: test-packages ## Core's tests and the camera's under the address sanitizer; not part of `make test`
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
 	  $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(SHARED_SCRATCH) $(PURE)
 	@# A package sees only what is below it. Made here: not every copy of the project keeps symbolic links.
@@ -153,11 +153,13 @@ test-tsan: packages ## Core's tests under the thread sanitizer
 # Long tests without threads, in which the thread sanitizer could find nothing. They run without it, with those of the other plugins.
 ONE_THREAD := --skip 'keepsNoMoreThanItsLimits|keepsItsBoundsOverAMillionUnits|givesRandomUnitsBack|everyReaderHasARunFromAKeyframeOn'
 
-test-rtsp-tsan: test-packages ## the RTSP sink's tests under the thread sanitizer
+test-rtsp-tsan: test-packages ## the RTSP sink's tests under the thread sanitizer; not part of `make test`
 	FRAMEHOST_WITHOUT_HTTP=1 FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/RTSPSinkTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH) $(ONE_THREAD)
 
 test-control-tsan: test-packages ## the control server's tests under the thread sanitizer; not part of `make test`
 	FRAMEHOST_SANITIZED=1 $(SWIFT) test --no-parallel --package-path Tests/ControlServerTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH)
+
+test-sanitizers: test-tsan test-asan test-rtsp-tsan test-control-tsan ## all tests under sanitizers: before a release, and after changes of memory or of the RTSP server; about 45 minutes
 
 # Optimised modules that tests may look into (Package.swift), so that the program and its tests need one build.
 build-tests: packages ## the program, its plugins and all their tests, release; `make build` after it compiles framehost's own modules again
@@ -230,7 +232,8 @@ OPERATIONS ?= 1000
 changes: build ## a live chain with a recording and an RTSP reader, changed at random beside them: OPERATIONS=… SEED=…
 	python3 Tests/Soak/changes.py --operations $(OPERATIONS) --seed $(or $(SEED),1)
 
-soak: build ## for long: an hour of the torture run, an hour among readers that do not read, thousands of random chains against the real runner, a thousand replaced stages and swapped plugins, a hundred thousand RTSP joins and leaves, as many events
+soak: build ## for long: all sanitizers, an hour of the torture run, an hour among readers that do not read, thousands of random chains against the real runner, a thousand replaced stages and swapped plugins, a hundred thousand RTSP joins and leaves, as many events
+	$(MAKE) --no-print-directory test-sanitizers
 	python3 Tests/Soak/changes.py --operations 10000 --seed $(or $(SEED),1)
 	python3 Tests/Soak/listening.py --seconds 3600 --seed $(or $(SEED),1000)
 	python3 Tests/Soak/switch.py --switches 1000 --seed $(or $(SEED),1)
