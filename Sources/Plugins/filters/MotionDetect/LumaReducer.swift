@@ -52,24 +52,28 @@ struct LumaReducer: ~Copyable {
         }
     }
 
-    /// Reduces a picture of the format to the grid's, without padding.
+    /// Reduces a picture of the format to the grid's, without padding. Of formats with three or four bytes for each pixel
+    /// every second row is enough, if there are four for each sample: reading them is what costs.
     func reduce(_ picture: Picture, into target: UnsafeMutablePointer<UInt8>) {
         let base = UnsafePointer(picture[0].base.assumingMemoryBound(to: UInt8.self))
         let count = width * step
+        let stride = step >= 3 && height >= 4 * grid.height ? 2 : 1
         for row in 0..<grid.height {
             let top = row * height / grid.height
             // More rows than a sum of 16 bits takes are not looked at.
             let bottom = min(max((row + 1) * height / grid.height, top + 1), top + 257)
             let first = base + top * picture[0].strideBytes
             for x in 0..<count { sums[x] = UInt16(first[x]) }
-            for y in (top + 1)..<max(bottom, top + 1) {
+            var rows = 1
+            for y in Swift.stride(from: top + stride, to: bottom, by: stride) {
                 let line = base + y * picture[0].strideBytes
                 for x in 0..<count { sums[x] &+= UInt16(line[x]) }
+                rows += 1
             }
             if isPlain {
-                writePlain(bottom - top, target + row * grid.width)
+                writePlain(rows, target + row * grid.width)
             } else {
-                writeWeighed(bottom - top, target + row * grid.width)
+                writeWeighed(rows, target + row * grid.width)
             }
         }
     }
@@ -89,7 +93,9 @@ struct LumaReducer: ~Copyable {
             let (begin, end) = (Int(columns[column]), Int(columns[column + 1]))
             var sum = SIMD4<UInt32>.zero
             for x in begin..<end {
-                for part in 0..<step { sum[part] &+= UInt32(sums[x &* step &+ part]) }
+                // What belongs to the next pixel has no weight.
+                let bytes = UnsafeRawPointer(sums + x &* step).loadUnaligned(as: SIMD4<UInt16>.self)
+                sum &+= SIMD4<UInt32>(truncatingIfNeeded: bytes)
             }
             let mean = (SIMD4<Float>(sum) * weights).sum() / Float((end - begin) * rows)
             target[column] = UInt8(min(max(mean + 0.5, 0), 255))
