@@ -179,7 +179,7 @@ test-page: build test-packages ## the page of the control server in Chromium, ag
 
 test-engines: build test-packages ## batches on Slurm, Ray and as Kubernetes' Job, with workers and nodes killed; CLIPS=60 KILLS=50 for a soak
 	$(call install,$(ENGINE_PACKAGES))
-	Tests/Engines/run --clips $(or $(CLIPS),10) --kills $(or $(KILLS),6)
+	Tests/Engines/run --clips $(or $(CLIPS),10) --kills $(or $(KILLS),4)
 
 test-package: deb test-packages ## the package: lintian, installed into a Debian without Swift, the container's recipe, the service's notices, `make install`, a plugin against the installed Core
 	$(call install,$(PACKAGE_TEST_PACKAGES))
@@ -193,7 +193,7 @@ test-fleet: build test-packages ## rules and dashboard of a fleet with a real Pr
 test-docs: build packages $(CLIP) $(PASSING) ## the documentation: its links, its chains and its commands
 	Tests/Docs/run
 
-FUZZ_SECONDS ?= 6
+FUZZ_SECONDS ?= 3
 test-fuzz: ## the fuzz targets for a few seconds each, always from the same seed; `make fuzz` looks for what is new
 	Tests/Fuzz/run $(FUZZ_SECONDS) seed=1
 
