@@ -119,7 +119,7 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
     /// Makes a second lease of the same bytes.
     public func share() -> AccessUnit {
         let other = record.pointee.owner.share(record)
-        other.pointee.keeper = record.pointee.keeper
+        other.pointee.hand(to: record.pointee.keeper)
         other.pointee.keep()
         return AccessUnit(Lease(other))
     }

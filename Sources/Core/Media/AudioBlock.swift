@@ -68,7 +68,7 @@ public struct AudioBlock: ~Copyable, @unchecked Sendable {
     /// Makes a second lease of the same samples.
     public func share() -> AudioBlock {
         let other = record.pointee.owner.share(record)
-        other.pointee.keeper = record.pointee.keeper
+        other.pointee.hand(to: record.pointee.keeper)
         other.pointee.keep()
         return AudioBlock(Lease(other))
     }

@@ -93,7 +93,7 @@ public struct Frame: ~Copyable, @unchecked Sendable {
     /// No pixel is copied, and nothing is allocated as long as the stage keeps no more than its declared `hold`.
     public func share() -> Frame {
         let other = record.pointee.owner.share(record)
-        other.pointee.keeper = record.pointee.keeper
+        other.pointee.hand(to: record.pointee.keeper)
         other.pointee.keep()
         other.pointee.since.store(pool.now, ordering: .relaxed)
         return Frame(Lease(other))

@@ -56,7 +56,7 @@ public struct MotionBlock: ~Copyable, @unchecked Sendable {
     /// Makes a second lease of the same samples.
     public func share() -> MotionBlock {
         let other = record.pointee.owner.share(record)
-        other.pointee.keeper = record.pointee.keeper
+        other.pointee.hand(to: record.pointee.keeper)
         other.pointee.keep()
         return MotionBlock(Lease(other))
     }

@@ -225,8 +225,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     }
 
     override func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) {
-        record.pointee.unkeep()
-        record.pointee.keeper = nil
+        record.pointee.hand(to: nil)
         // Before the lock is taken: destroying a value may take time.
         if record.pointee.header.metadataPresent != 0 { layout.clear(&record.pointee.header) }
         let buffer = record.pointee.buffer

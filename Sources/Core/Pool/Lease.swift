@@ -33,7 +33,7 @@ struct LeaseRecord: ~Copyable {
     /// Chain-clock time at which `holder` changed last.
     let since = Atomic<Int64>(0)
     /// The count of the stage that has this lease in hand; set by the runner at each delivery.
-    var keeper: UnsafeMutablePointer<KeeperCell>?
+    private(set) var keeper: UnsafeMutablePointer<KeeperCell>?
     /// Where the item lies on the ``QueueTimeline`` of the queue that it waits in. Under that queue's lock.
     var queuePlace: Int64 = 0
 
@@ -46,6 +46,14 @@ struct LeaseRecord: ~Copyable {
     /// Bytes that count towards a link's limit: those of a slab. Frames are limited by their pool.
     @inline(__always)
     var queuedBytes: Int { header.kind == .frame ? 0 : byteCount }
+
+    /// Puts the lease into the hands of another instance, or of none. What the one before kept ends: each count of kept
+    /// leases goes up and down by the same leases, or its memory would be freed too early.
+    @inline(__always)
+    mutating func hand(to keeper: UnsafeMutablePointer<KeeperCell>?) {
+        unkeep()
+        self.keeper = keeper
+    }
 
     /// Counts the lease as kept by the stage that has it in hand.
     @inline(__always)

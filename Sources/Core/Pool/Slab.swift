@@ -194,8 +194,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
     }
 
     override func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) {
-        record.pointee.unkeep()
-        record.pointee.keeper = nil
+        record.pointee.hand(to: nil)
         if record.pointee.header.metadataPresent != 0 { layout.clear(&record.pointee.header) }
         let block = Int(record.pointee.buffer)
         condition.lock()

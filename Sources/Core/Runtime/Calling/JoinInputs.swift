@@ -159,7 +159,7 @@ public final class JoinInputs {
     func keep(_ lease: consuming Lease, at index: Int) {
         if let former = last[index] { _ = Lease(former) }
         let record = lease.release()
-        record.pointee.keeper = nil
+        record.pointee.hand(to: nil)
         last[index] = record
     }
 
@@ -186,7 +186,7 @@ public final class JoinInputs {
     }
 
     private func mark(_ record: UnsafeMutablePointer<LeaseRecord>) {
-        record.pointee.keeper = keeper
+        record.pointee.hand(to: keeper)
         record.pointee.keep()
         record.pointee.holder.store(holder, ordering: .relaxed)
         record.pointee.since.store(now, ordering: .relaxed)

@@ -282,9 +282,8 @@ public final class Output {
     /// As `send`, for the frame of a filter, which is counted already.
     @inline(__always)
     func sendCounted(_ lease: consuming Lease) -> Bool {
-        lease.record.pointee.unkeep()
         // The next stage sets its own; this stage may be gone by then.
-        lease.record.pointee.keeper = nil
+        lease.record.pointee.hand(to: nil)
         lastSent = lease.record.pointee.header.pts.nanoseconds
         if links.count == 1 { return sendAlone(lease, 0) }
         return fork(lease)

@@ -11,7 +11,7 @@ extension StageRunner {
             return true
         }
         record.pointee.holder.store(holderCode, ordering: .relaxed)
-        record.pointee.keeper = keeper
+        record.pointee.hand(to: keeper)
         record.pointee.keep()
         thread.inside.store(Int32(number), ordering: .relaxed)
         // Nothing is given for it: it goes into the pictures.

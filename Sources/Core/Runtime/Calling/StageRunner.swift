@@ -188,7 +188,7 @@ final class StageRunner: @unchecked Sendable {
     func filter(_ frame: inout Frame) -> FilterOutcome {
         counters.taken.add()
         frame.record.pointee.holder.store(holderCode, ordering: .relaxed)
-        frame.record.pointee.keeper = keeper
+        frame.record.pointee.hand(to: keeper)
         if !modes.simplyRuns, let outcome = letBy(&frame) { return outcome }
         do {
             if modifies, !frame.isUnique { try makeWritable(&frame) }
@@ -265,7 +265,7 @@ final class StageRunner: @unchecked Sendable {
         copy.copyPixels(from: frame)
         copy.copyProperties(from: frame)
         copy.record.pointee.holder.store(holderCode, ordering: .relaxed)
-        copy.record.pointee.keeper = keeper
+        copy.record.pointee.hand(to: keeper)
         counters.pixelCopies.add()
         swap(&frame, &copy)
     }
@@ -284,7 +284,7 @@ final class StageRunner: @unchecked Sendable {
             tellLoss(upTo: pts, after: earlier)
             return true
         }
-        record.pointee.keeper = keeper
+        record.pointee.hand(to: keeper)
         record.pointee.keep()
         record.pointee.since.store(time != 0 ? time : clock.now(), ordering: .relaxed)
         thread.inside.store(Int32(number), ordering: .relaxed)

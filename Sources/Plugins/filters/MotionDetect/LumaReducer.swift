@@ -57,7 +57,7 @@ struct LumaReducer: ~Copyable {
     func reduce(_ picture: Picture, into target: UnsafeMutablePointer<UInt8>) {
         let base = UnsafePointer(picture[0].base.assumingMemoryBound(to: UInt8.self))
         let count = width * step
-        let stride = step >= 3 && height >= 4 * grid.height ? 2 : 1
+        let rowStep = step >= 3 && height >= 4 * grid.height ? 2 : 1
         for row in 0..<grid.height {
             let top = row * height / grid.height
             // More rows than a sum of 16 bits takes are not looked at.
@@ -65,7 +65,7 @@ struct LumaReducer: ~Copyable {
             let first = base + top * picture[0].strideBytes
             for x in 0..<count { sums[x] = UInt16(first[x]) }
             var rows = 1
-            for y in Swift.stride(from: top + stride, to: bottom, by: stride) {
+            for y in stride(from: top + rowStep, to: bottom, by: rowStep) {
                 let line = base + y * picture[0].strideBytes
                 for x in 0..<count { sums[x] &+= UInt16(line[x]) }
                 rows += 1

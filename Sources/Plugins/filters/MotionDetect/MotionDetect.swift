@@ -63,7 +63,7 @@ final class MotionDetect: Filter {
         }
         let areas = look.areas(isMotion: watch.isMotion)
         if let slot { frame[slot] = areas }
-        if options.draw { look.draw(on: &frame) }
+        if options.draw { look.draw(areas, on: &frame) }
         shown.withLock { $0.take(look, watch, largest: largest, time: time) }
         return .forward
     }

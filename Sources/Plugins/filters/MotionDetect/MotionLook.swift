@@ -117,11 +117,11 @@ final class MotionLook {
         }
     }
 
-    /// [stage thread] Draws a box around what moves.
-    func draw(on frame: inout Frame) {
+    /// [stage thread] Draws a box around each area.
+    func draw(_ areas: MotionAreas, on frame: inout Frame) {
         let thickness = max(min(format.width, format.height) / 240 * 2, 2)
         frame.withCanvas { canvas in
-            for area in areas(isMotion: true) {
+            for area in areas {
                 canvas.outline(
                     x: Int(area.x), y: Int(area.y), width: Int(area.width), height: Int(area.height),
                     thickness: thickness, paint)

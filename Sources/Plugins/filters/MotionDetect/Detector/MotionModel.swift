@@ -11,8 +11,6 @@ final class MotionModel {
     let grid: CellGrid
     /// For each cell: it moves.
     let moves: UnsafeMutablePointer<Bool>
-    /// For each cell: something moves in its window.
-    let stirs: UnsafeMutablePointer<Bool>
     /// For each cell: it is not looked at.
     let ignored: UnsafeMutablePointer<Bool>
     /// For each cell: something that moves is there, so that it learns slowly what is usual.
@@ -51,7 +49,6 @@ final class MotionModel {
         present = .allocate(capacity: grid.width * grid.height)
         present.initialize(repeating: 0, count: grid.width * grid.height)
         moves = filled(false)
-        stirs = filled(false)
         ignored = filled(false)
         isHeld = filled(false)
         sums = filled(.zero)
@@ -67,7 +64,6 @@ final class MotionModel {
     deinit {
         present.deallocate()
         moves.deallocate()
-        stirs.deallocate()
         ignored.deallocate()
         isHeld.deallocate()
         sums.deallocate()
@@ -83,7 +79,7 @@ final class MotionModel {
         level(luma)
         background.remember(present)
         recent.remember(present)
-        for cell in 0..<grid.count { (moves[cell], stirs[cell], isHeld[cell]) = (false, false, false) }
+        for cell in 0..<grid.count { (moves[cell], isHeld[cell]) = (false, false) }
         movingShare = 0
     }
 
@@ -122,7 +118,6 @@ final class MotionModel {
                 return changes.leftOver[cell] * changes.leftOver[cell] > least * least + uneven
             }
             let isStirred = !ignored[cell] && exceeds(background, usualBackground) && exceeds(recent, usualRecent)
-            stirs[cell] = isStirred
             moves[cell] =
                 isStirred && background.inCell[cell] > threshold + usualBackground.bound(cell)
                 && recent.inCell[cell] > 0.5 * (threshold + usualRecent.bound(cell))
