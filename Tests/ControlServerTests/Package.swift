@@ -8,6 +8,7 @@ let package = Package(
     name: "ControlServerTests",
     dependencies: [
         .package(path: "../../Sources/Core"), .package(path: "../../Sources/Plugins/services/ControlServer"),
+        .package(path: "../../Sources/Plugins/support/ServerAccess"),
     ],
     targets: [
         .testTarget(
@@ -15,6 +16,7 @@ let package = Package(
             dependencies: [
                 .product(name: "FrameCore", package: "Core"),
                 .product(name: "ControlServer", package: "ControlServer"),
+                .product(name: "ServerAccess", package: "ServerAccess"),
             ])
     ],
     swiftLanguageModes: [.v6]

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// Several clients in one dialogue with ``Signalling``, as the bytes say: they come and go, ask anything in any order
 /// with headers that fit or do not, are heard over UDP, fall silent, are given up by the fan-out; streams end and
 /// begin. After every fourth step the books must balance, and at the end nothing is left.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// Feeds any text to the readers of single headers, URLs, session descriptions, addresses and credentials: what one
 /// reads comes back from what it writes.
 func fuzzRTSPHeaders(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

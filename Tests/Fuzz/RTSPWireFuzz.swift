@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// Feeds any bytes to ``WireReader``, and what it reads to ``Signalling`` and to the reader of RTCP. However the bytes
 /// are cut, the same items must come; what is kept is bounded; a request that was read comes back from its own bytes;
 /// every answer can be read.

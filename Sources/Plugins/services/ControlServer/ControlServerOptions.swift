@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import ServerAccess
 
 /// Options of ``ControlServer``.
 struct ControlServerOptions: StageOptions {

@@ -20,7 +20,7 @@ let package = Package(
         .target(
             name: "RTSPSink",
             dependencies: [
-                "CDatagram", "CNettle",
+                "CDatagram",
                 .product(name: "CodedVideo", package: "CodedVideo"),
                 .product(name: "FrameCore", package: "Core"),
                 .product(name: "FrameNetwork", package: "Network"),
@@ -31,8 +31,6 @@ let package = Package(
             swiftSettings: testable,
             plugins: [.plugin(name: "FramehostManifest", package: "Core")]),
         .target(name: "CDatagram", path: "Shims/CDatagram"),
-        .systemLibrary(
-            name: "CNettle", path: "Shims/CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
     ],
     swiftLanguageModes: [.v6]
 )

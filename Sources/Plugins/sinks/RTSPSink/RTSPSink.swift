@@ -3,6 +3,7 @@
 import CodedVideo
 import FrameCore
 import FrameNetwork
+import ServerAccess
 
 /// Serves H.264 or H.265, a sound (AAC, Opus, MP3, G.711, G.726), or one of each, at `rtsp://host:port/path` to any number of
 /// players.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import ServerAccess
 
 /// How packets may travel.
 enum TransportChoice: String, OptionChoice {
@@ -162,5 +163,3 @@ struct RTSPSinkOptions: StageOptions {
             options: ["path"])
     }
 }
-
-extension AuthenticationScheme: OptionChoice {}

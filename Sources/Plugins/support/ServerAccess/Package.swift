@@ -1,6 +1,6 @@
 // swift-tools-version: 6.2
 // SPDX-License-Identifier: Apache-2.0
-// A package of its own, since the RTSP sink and the control server, which are packages of their own, use it
+// A package of its own, since the RTSP sink, the control server and ONVIF, which are packages of their own, use it
 // (docs/design/014-packages.md).
 import PackageDescription
 
@@ -12,9 +12,12 @@ let package = Package(
         .target(
             name: "ServerAccess",
             dependencies: [
-                .product(name: "FrameCore", package: "Core"), .product(name: "FrameNetwork", package: "Network"),
+                "CNettle", .product(name: "FrameCore", package: "Core"),
+                .product(name: "FrameNetwork", package: "Network"),
             ],
-            path: ".", exclude: ["README.md"])
+            path: ".", exclude: ["README.md", "Shims"]),
+        .systemLibrary(
+            name: "CNettle", path: "Shims/CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
     ],
     swiftLanguageModes: [.v6]
 )

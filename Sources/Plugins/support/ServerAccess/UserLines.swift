@@ -19,6 +19,14 @@ public enum UserLines {
         return (text[..<colon], text[text.utf8.index(after: colon)...])
     }
 
+    /// Not a control character, and none that changes the direction of a text.
+    public static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned: false
+        default: true
+        }
+    }
+
     private static func trimmed(_ text: Substring) -> String {
         func isBlank(_ byte: UInt8) -> Bool { byte == 32 || byte == 9 }
         let bytes = Array(text.utf8)

@@ -2,6 +2,7 @@
 
 import Foundation
 import Glibc
+import ServerAccess
 import Testing
 
 @testable import ControlServer

@@ -3,6 +3,7 @@
 import Foundation
 import FrameSupport
 import Glibc
+import ServerAccess
 import Testing
 
 @testable import ControlServer

@@ -4,6 +4,7 @@
 @testable import FrameCore
 import Foundation
 import FrameSupport
+import ServerAccess
 
 /// A run that is none: it notes what it is asked for and answers what a test wants.
 final class FakeRun: RunControl {

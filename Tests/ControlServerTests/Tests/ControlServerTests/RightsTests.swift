@@ -2,6 +2,7 @@
 
 import Foundation
 import FrameSupport
+import ServerAccess
 import Testing
 
 @testable import ControlServer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import ServerAccess
 import Testing
 
 @testable import ControlServer

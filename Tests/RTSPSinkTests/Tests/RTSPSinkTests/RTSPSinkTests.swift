@@ -3,6 +3,7 @@
 import FrameCore
 import Foundation
 import Glibc
+import ServerAccess
 import Synchronization
 import Testing
 

@@ -3,6 +3,7 @@
 import Glibc
 
 @testable import RTSPSink
+import ServerAccess
 
 /// A client over a plain, blocking socket, with a time limit for each read.
 final class RTSPTestClient {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import ServerAccess
 
 /// Says why a client may not have what a stage gives at this moment; nil if it may.
 ///

@@ -2,6 +2,7 @@
 
 import FrameCore
 import FrameHTTP
+import ServerAccess
 
 /// Everything that the server answers, without a socket: from a request's head and body to an answer.
 struct ControlAPI: Sendable {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import ServerAccess
 
 /// The OpenAPI 3.1 document, made from the routes.
 enum OpenAPI {

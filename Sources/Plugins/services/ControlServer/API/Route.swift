@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import ServerAccess
 
 /// One operation of the API. Routing, the checks of requests and the OpenAPI document are made from it.
 struct Route: Sendable {

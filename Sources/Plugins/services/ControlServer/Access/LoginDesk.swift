@@ -2,6 +2,7 @@
 
 import FrameCore
 import FrameSupport
+import ServerAccess
 
 /// Knows the token, the users and the sessions of a server, and says who sends a request. [any thread]
 final class LoginDesk: Sendable {

@@ -32,7 +32,8 @@ struct UserList: Sendable, CustomStringConvertible, CustomDebugStringConvertible
             guard let (name, rest) = UserLines.split(line[...]), let (words, password) = UserLines.split(rest) else {
                 throw Fault(line: number, rule: "must be \(Self.form)")
             }
-            guard (1...Self.longestName).contains(name.utf8.count), name.unicodeScalars.allSatisfy(Self.isPrintable)
+            guard (1...Self.longestName).contains(name.utf8.count),
+                name.unicodeScalars.allSatisfy(UserLines.isPrintable)
             else {
                 throw Fault(
                     line: number,
@@ -87,13 +88,5 @@ struct UserList: Sendable, CustomStringConvertible, CustomDebugStringConvertible
                 remedy: "Add a line \(form), or leave 'users' out.")
         }
         return list
-    }
-
-    /// Not a control character, and none that changes the direction of a text.
-    static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned: false
-        default: true
-        }
     }
 }

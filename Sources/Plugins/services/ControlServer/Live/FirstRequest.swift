@@ -2,6 +2,7 @@
 
 import FrameCore
 import FrameHTTP
+import ServerAccess
 
 /// Looks at a connection's first bytes. A WebSocket that passes the gate begins here. Everything else goes on to HTTP,
 /// unchanged. [network loop]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import ServerAccess
 
 /// The WebSocket at `/api/v1/live`: names, limits and the head of binary messages. docs/control.md describes it for
 /// programs.

@@ -4,6 +4,7 @@ import FrameCore
 import FrameHTTP
 import FrameSupport
 import Glibc
+import ServerAccess
 
 /// Serves a ``ControlAPI`` over HTTP/1.1: hummingbird's channels on a listener of ours.
 ///
@@ -60,9 +61,9 @@ final class HTTPServer: Sendable {
         ping: Int64 = 20_000, tls: NIOSSLContext? = nil, makeAPI: (_ port: Int) -> ControlAPI
     ) throws {
         let threads = try ServerThreads.ready()
-        let socket = try Self.bound(address)
+        let socket = try ListeningSocket.bound(address, for: "the control server")
         self.socket = socket
-        let port = Self.port(of: socket) ?? address.port
+        let port = ListeningSocket.port(of: socket) ?? address.port
         let api = makeAPI(port)
         let connections = Locked(Connections(book: ConnectionBook(limits)))
         let tasks = TaskCount()
@@ -106,7 +107,8 @@ final class HTTPServer: Sendable {
             // NIO listens to a socket that it is handed with a backlog of its own, 128.
             _ = Glibc.listen(socket, Self.backlog)
         } catch {
-            throw Self.cannotListen(address, (error as? IOError)?.errnoCode ?? 0)
+            throw ListeningSocket.cannotListen(
+                address, (error as? IOError)?.errnoCode ?? 0, "the control server")
         }
         expiry = threads.loop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
             Self.close(connections) { $0.book.expire(now: MonotonicTime.now()) }

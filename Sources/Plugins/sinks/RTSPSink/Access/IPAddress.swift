@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// An IPv4 or IPv6 address as 16 bytes; IPv4 as `::ffff:a.b.c.d` (RFC 4291, 2.5.5.2), so that both ways of writing one
 /// are equal.
 struct IPAddress: Sendable, Hashable, CustomStringConvertible {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// The first line and the header fields of a message.
 enum MessageHead {
     case request(RTSPRequest, bodyBytes: Int)

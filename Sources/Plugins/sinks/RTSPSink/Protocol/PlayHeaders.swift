@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// The headers of PLAY and of sessions: `Range`, `Session`, `RTP-Info`, `Scale`.
 
 /// From where to play (RFC 2326, 12.29 and 3.5 to 3.7).

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// Where a request points (RFC 2326, 3.2).
 ///
 /// `path` is the stream's path, without a slash at its end and without the track. FFmpeg puts the track after the query

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// The session description of one track of H.264 or H.265 (RFC 4566; attributes of RFC 2326, C.1, RFC 6184, 8.1, and
 /// RFC 7798, 7.1), and of its sound where it has some; or of sound alone.
 ///

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// What a session description says of the sound (RFC 3640, 4.1 and 3.3.6; RFC 7587, 6.1 and 7; RFC 3551, 6).
 struct SoundDescription: Sendable, Equatable {
     enum Codec: Sendable, Equatable {

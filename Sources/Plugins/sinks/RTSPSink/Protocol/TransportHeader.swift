@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// One transport of a `Transport` header (RFC 2326, 12.39).
 struct TransportSpec: Sendable, Equatable {
     enum Lower: Sendable { case udp, tcp }

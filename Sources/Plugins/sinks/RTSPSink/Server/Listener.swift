@@ -3,6 +3,7 @@
 import FrameCore
 import FrameNetwork
 import Glibc
+import ServerAccess
 
 /// The TCP port of a server.
 enum Listener {

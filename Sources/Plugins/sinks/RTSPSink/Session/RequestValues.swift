@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// What a request asks. It is read from the text before any lock is taken, so that no text is parsed while other
 /// clients wait.
 ///

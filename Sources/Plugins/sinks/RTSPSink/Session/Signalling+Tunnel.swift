@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// RTSP through HTTP, for networks that let nothing else out (Apple, "Tunnelling RTSP and RTP over HTTP").
 ///
 /// A client has two connections with the same `x-sessioncookie`. What the server sends, packets included, goes out on

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// All RTSP sessions of a port. It takes requests and says what to do.
 ///
 /// A value without sockets, threads or clock. It answers by RFC 2326 and tolerates what real clients do; each

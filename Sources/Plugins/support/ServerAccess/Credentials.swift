@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import ServerAccess
-
 /// Who may play: names and passwords. Never printed: its description says how many there are.
-struct Credentials: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
+public struct Credentials: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
     private var passwords: [String: String] = [:]
 
-    init(_ passwords: [String: String] = [:]) { self.passwords = passwords }
+    /// Passwords by name.
+    public init(_ passwords: [String: String] = [:]) { self.passwords = passwords }
 
     /// Lines of `name:password`; empty ones and those that begin with `#` are left out.
     ///
     /// - Returns: nil where a line has no colon or no name, with the line's number in `faultyLine`.
-    static func parse(_ text: String) -> (credentials: Credentials?, faultyLine: Int) {
+    public static func parse(_ text: String) -> (credentials: Credentials?, faultyLine: Int) {
         var result = Credentials()
         for (number, line) in UserLines.of(text) {
             guard let (name, password) = UserLines.split(line[...]), !name.isEmpty else { return (nil, number) }
@@ -20,9 +19,11 @@ struct Credentials: Sendable, Equatable, CustomStringConvertible, CustomDebugStr
         return (result, 0)
     }
 
-    var isEmpty: Bool { passwords.isEmpty }
-    func password(of name: String) -> String? { passwords[name] }
+    /// Whether there is no user.
+    public var isEmpty: Bool { passwords.isEmpty }
+    /// The password of a user; nil for a name that is not listed.
+    public func password(of name: String) -> String? { passwords[name] }
 
-    var description: String { "\(passwords.count) users" }
-    var debugDescription: String { description }
+    public var description: String { "\(passwords.count) users" }
+    public var debugDescription: String { description }
 }

@@ -3,13 +3,17 @@
 import FrameCore
 
 /// Reads the option `users`. No fault shows what is in it.
-enum CredentialsFile {
+public enum CredentialsFile {
     /// The most bytes of a file or variable. More are refused, not cut: the last line of a part could be another password.
-    static let mostBytes = 1 << 20
+    public static let mostBytes = 1 << 20
 
-    /// - Parameter place: A path, or `env:NAME`.
+    /// [any thread] The users of a file or variable.
+    ///
+    /// - Parameters:
+    ///   - place: A path, or `env:NAME`.
+    ///   - resolve: Makes a path absolute that begins at the chain file's folder.
     /// - Throws: ``FrameHostError``.
-    static func read(_ place: String, resolve: (String) -> String) throws -> Credentials {
+    public static func read(_ place: String, resolve: (String) -> String) throws -> Credentials {
         let (text, shown) = try RunFiles.secret(
             at: place, option: "users", content: "lines of name:password", mostBytes: mostBytes, resolve: resolve)
         let (credentials, faultyLine) = Credentials.parse(text)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNettle
+internal import CNettle
 
 /// RFC 4648, 4, as nettle codes it: written with padding and without line breaks.
-enum Base64 {
-    static func encode(_ bytes: [UInt8]) -> String {
+public enum Base64 {
+    /// The text of some bytes.
+    public static func encode(_ bytes: [UInt8]) -> String {
         let count = (bytes.count + 2) / 3 * 4
         return String(unsafeUninitializedCapacity: count) { text in
             guard count > 0 else { return 0 }
@@ -15,7 +16,7 @@ enum Base64 {
 
     /// Nil for another alphabet, for padding that is missing or not at the end, and for bits after the last byte.
     /// Blanks and line breaks are ignored.
-    static func decode(_ text: String) -> [UInt8]? {
+    public static func decode(_ text: String) -> [UInt8]? {
         var context = base64_decode_ctx()
         nettle_base64_decode_init(&context)
         let code = text.utf8.map { CChar(bitPattern: $0) }

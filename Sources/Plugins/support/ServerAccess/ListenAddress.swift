@@ -3,18 +3,20 @@
 import Glibc
 
 /// An IP address of either family with a port: where the server listens.
-struct ListenAddress: Sendable, Equatable {
+public struct ListenAddress: Sendable, Equatable {
     /// As inet_ntop(3) writes it, without brackets.
-    var address: String
-    var port: Int
-    var isIPv6: Bool
+    public var address: String
+    /// From 0 on.
+    public var port: Int
+    /// Whether the address is of the version 6.
+    public var isIPv6: Bool
     /// Whether only programs of this machine reach it.
-    var isLoopback: Bool
+    public var isLoopback: Bool
     /// Whether it stands for all addresses of this machine.
-    var isWildcard: Bool
+    public var isWildcard: Bool
 
     /// `127.0.0.1:8080`, `[::1]:8080` or `localhost:8080`; nil for anything else.
-    init?(_ text: String) {
+    public init?(_ text: String) {
         guard let (host, port) = Self.split(text) else { return nil }
         self.port = port
         if host == "localhost" {
@@ -30,7 +32,7 @@ struct ListenAddress: Sendable, Equatable {
     }
 
     /// The address as in a URL.
-    var authority: String { isIPv6 ? "[\(address)]:\(port)" : "\(address):\(port)" }
+    public var authority: String { isIPv6 ? "[\(address)]:\(port)" : "\(address):\(port)" }
 
     private static func split(_ text: String) -> (host: String, port: Int)? {
         guard text.utf8.count <= 64, let colon = text.lastIndex(of: ":"),
@@ -48,14 +50,18 @@ struct ListenAddress: Sendable, Equatable {
 }
 
 /// An IPv4 or IPv6 address as a person writes it.
-struct IPLiteral: Equatable {
+public struct IPLiteral: Equatable {
     /// As inet_ntop(3) writes it.
-    var text: String
-    var isIPv6: Bool
-    var isLoopback: Bool
-    var isUnspecified: Bool
+    public var text: String
+    /// Whether it is of the version 6.
+    public var isIPv6: Bool
+    /// Whether only programs of this machine reach it.
+    public var isLoopback: Bool
+    /// Whether it stands for all addresses of this machine.
+    public var isUnspecified: Bool
 
-    init?(_ text: String) {
+    /// Nil for a text that is no address.
+    public init?(_ text: String) {
         var bytes = [UInt8](repeating: 0, count: 16)
         var shown = [CChar](repeating: 0, count: 64)
         if inet_pton(AF_INET, text, &bytes) == 1 {
@@ -76,21 +82,23 @@ struct IPLiteral: Equatable {
 }
 
 /// The name in a request's Host field, in lower case, and its port.
-struct HostName: Sendable, Hashable {
+public struct HostName: Sendable, Hashable {
     /// Without brackets; an IP address as inet_ntop(3) writes it.
-    var name: String
-    var port: Int?
-    var isLiteral: Bool
+    public var name: String
+    /// Nil where it is left out.
+    public var port: Int?
+    /// Whether it is an IP address.
+    public var isLiteral: Bool
 
     /// The same name at another port.
-    func at(_ port: Int) -> HostName {
+    public func at(_ port: Int) -> HostName {
         var name = self
         name.port = port
         return name
     }
 
     /// RFC 9110 §7.2; nil for anything else.
-    init?(_ text: String) {
+    public init?(_ text: String) {
         var host = Substring(text.lowercased())
         guard !host.isEmpty, host.utf8.count <= 260 else { return nil }
         (name, port, isLiteral) = ("", nil, false)

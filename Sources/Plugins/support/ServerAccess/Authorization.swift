@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The scheme by which a client proves who it is.
-enum AuthenticationScheme: String, Sendable, CaseIterable {
+public enum AuthenticationScheme: String, Sendable, CaseIterable {
+    /// The password itself, in Base64 (RFC 7617).
     case basic
     /// Digest with MD5 (RFC 2069), which every client has.
     case digest
@@ -9,21 +10,46 @@ enum AuthenticationScheme: String, Sendable, CaseIterable {
     case sha256
 }
 
-/// The value of an `Authorization` header (RFC 2617, 2 and 3.2.2). ``Challenge`` judges it.
-enum Authorization: Sendable, Equatable {
-    struct Digest: Sendable, Equatable {
-        var username = ""
-        var realm = ""
-        var nonce = ""
-        var uri = ""
-        var response = ""
-        var algorithm: String?
+/// The value of an `Authorization` header (RFC 2617, 2 and 3.2.2). The server judges it.
+public enum Authorization: Sendable, Equatable {
+    /// What a client sends for a digest. Empty where it has left something out.
+    public struct Digest: Sendable, Equatable {
+        /// The name.
+        public var username = ""
+        /// As the server said it.
+        public var realm = ""
+        /// As the server said it.
+        public var nonce = ""
+        /// What the client has signed.
+        public var uri = ""
+        /// The digest, in hexadecimal.
+        public var response = ""
+        /// `MD5` where it is left out.
+        public var algorithm: String?
+        /// `auth`, where the client counts its requests (RFC 2617, 3.2.2); else nil.
+        public var qop: String?
+        /// The number of the request with this nonce: eight hexadecimal digits.
+        public var count = ""
+        /// The client's own nonce.
+        public var clientNonce = ""
+
+        /// What a client sends that does not count its requests.
+        public init(
+            username: String = "", realm: String = "", nonce: String = "", uri: String = "", response: String = "",
+            algorithm: String? = nil
+        ) {
+            (self.username, self.realm, self.nonce, self.uri) = (username, realm, nonce, uri)
+            (self.response, self.algorithm) = (response, algorithm)
+        }
     }
 
+    /// A name and its password.
     case basic(name: String, password: String)
+    /// Proof that the client knows the password.
     case digest(Digest)
 
-    init?(_ text: String) {
+    /// Reads the header's value; nil for another scheme, and for a value that is damaged.
+    public init?(_ text: String) {
         let scheme = text.prefix { $0 != " " }
         let rest = ASCII.trimmed(text[scheme.endIndex...])
         if ASCII.equalsIgnoringCase(scheme, "Basic") {
@@ -44,6 +70,9 @@ enum Authorization: Sendable, Equatable {
             case "uri": digest.uri = value
             case "response": digest.response = value
             case "algorithm": digest.algorithm = value
+            case "qop": digest.qop = value
+            case "nc": digest.count = value
+            case "cnonce": digest.clientNonce = value
             default: continue
             }
         }
@@ -51,7 +80,7 @@ enum Authorization: Sendable, Equatable {
     }
 
     /// `name="value", name=value`; at most 32.
-    static func parameters(_ text: String) -> [(name: String, value: String)]? {
+    public static func parameters(_ text: String) -> [(name: String, value: String)]? {
         var result: [(String, String)] = []
         var rest = Array(text.utf8)[...]
         func skipBlanks() {
@@ -77,7 +106,8 @@ enum Authorization: Sendable, Equatable {
         return result
     }
 
-    var text: String {
+    /// The value as a client writes it, without count.
+    public var text: String {
         switch self {
         case .basic(let name, let password): "Basic " + Base64.encode(Array("\(name):\(password)".utf8))
         case .digest(let digest):
@@ -87,13 +117,15 @@ enum Authorization: Sendable, Equatable {
     }
 
     /// The `response` of a digest (RFC 2069, 2.1.2; SHA-256: RFC 7616, 3.4).
-    static func digestResponse(
+    ///
+    /// - Parameter counted: Of a client that counts, `nc:cnonce:auth:` (RFC 2617, 3.2.2.1).
+    public static func digestResponse(
         _ scheme: AuthenticationScheme, name: String, password: String, realm: String, nonce: String, method: String,
-        uri: String
+        uri: String, counted: String = ""
     ) -> String {
         func hash(_ text: String) -> String {
             ASCII.hex(scheme == .sha256 ? MessageDigest.sha256(Array(text.utf8)) : MessageDigest.md5(Array(text.utf8)))
         }
-        return hash("\(hash("\(name):\(realm):\(password)")):\(nonce):\(hash("\(method):\(uri)"))")
+        return hash("\(hash("\(name):\(realm):\(password)")):\(nonce):\(counted)\(hash("\(method):\(uri)"))")
     }
 }

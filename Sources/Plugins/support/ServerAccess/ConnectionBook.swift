@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
-import Glibc
 
 /// Which connections the server keeps.
 ///
@@ -9,21 +8,30 @@ import Glibc
 /// one. Strangers get a few places for each address, and never the last ones. Where places are lacking, the stranger that
 /// has been silent longest makes room. So whoever has the token always gets in: idle connections of others only push out
 /// each other. A value without sockets or clock; times are nanoseconds.
-struct ConnectionBook<Key: Hashable & Sendable>: Sendable {
-    struct Limits: Sendable {
-        var all = 2400
+public struct ConnectionBook<Key: Hashable & Sendable>: Sendable {
+    /// How many connections, and for how long.
+    public struct Limits: Sendable {
+        /// Of all clients together.
+        public var all: Int
         /// Strangers of one address. Behind a proxy all clients have one.
-        var strangersPerAddress = 64
+        public var strangersPerAddress: Int
         /// How long a stranger may send no complete request.
-        var patience: Int64 = 10_000_000_000
+        public var patience: Int64
+
+        /// Limits, which are those of the control server unless given.
+        public init(all: Int = 2400, strangersPerAddress: Int = 64, patience: Int64 = 10_000_000_000) {
+            (self.all, self.strangersPerAddress, self.patience) = (all, strangersPerAddress, patience)
+        }
 
         /// The rest is for those who have the token.
-        var strangers: Int { max(all - max(all / 4, 1), 1) }
+        public var strangers: Int { max(all - max(all / 4, 1), 1) }
     }
 
-    enum Entrance: Equatable, Sendable {
+    /// Whether a connection has a place.
+    public enum Entrance: Equatable, Sendable {
         /// It has a place, which another one has left for it.
         case taken(pushedOut: Key?)
+        /// There is none.
         case refused
     }
 
@@ -36,7 +44,8 @@ struct ConnectionBook<Key: Hashable & Sendable>: Sendable {
         var since: Int64
     }
 
-    let limits: Limits
+    /// As given at first.
+    public let limits: Limits
     private var entries: [Key: Entry] = [:]
     private var strangers: [PeerAddress: Int] = [:]
     private var strangerCount = 0
@@ -44,15 +53,18 @@ struct ConnectionBook<Key: Hashable & Sendable>: Sendable {
     /// also where the next connection gets a lower number, which another one has left.
     private var short: Set<Key> = []
 
-    init(_ limits: Limits = Limits()) { self.limits = limits }
+    /// A book without connections.
+    public init(_ limits: Limits = Limits()) { self.limits = limits }
 
-    var count: Int { entries.count }
-    var keys: [Key] { Array(entries.keys) }
+    /// How many there are.
+    public var count: Int { entries.count }
+    /// All of them.
+    public var keys: [Key] { Array(entries.keys) }
 
     /// A connection was accepted.
     ///
     /// - Parameter isShort: Whether it got one of the last descriptors: then another one has to go for it in any case.
-    mutating func open(_ key: Key, _ address: PeerAddress, isShort: Bool = false, now: Int64) -> Entrance {
+    public mutating func open(_ key: Key, _ address: PeerAddress, isShort: Bool = false, now: Int64) -> Entrance {
         var pushedOut: Key?
         if strangers[address] ?? 0 >= limits.strangersPerAddress {
             pushedOut = longestSilent { $0.isStranger && $0.address == address }
@@ -87,82 +99,34 @@ struct ConnectionBook<Key: Hashable & Sendable>: Sendable {
     }
 
     /// The gate has let a request through.
-    mutating func welcome(_ key: Key) {
+    public mutating func welcome(_ key: Key) {
         guard let entry = entries[key], entry.isStranger else { return }
         entries[key]?.isStranger = false
         count(entry.address, -1)
     }
 
-    mutating func beginAnswer(_ key: Key) { entries[key]?.answering += 1 }
+    /// A request of it is being answered.
+    public mutating func beginAnswer(_ key: Key) { entries[key]?.answering += 1 }
 
-    mutating func endAnswer(_ key: Key, now: Int64) {
+    /// The answer has ended.
+    public mutating func endAnswer(_ key: Key, now: Int64) {
         guard let entry = entries[key], entry.answering > 0 else { return }
         entries[key]?.answering -= 1
         entries[key]?.since = now
     }
 
-    mutating func close(_ key: Key) {
+    /// It has gone.
+    public mutating func close(_ key: Key) {
         guard let entry = entries.removeValue(forKey: key) else { return }
         short.remove(key)
         if entry.isStranger { count(entry.address, -1) }
     }
 
     /// Strangers that have sent no complete request for too long. They are closed.
-    mutating func expire(now: Int64) -> [Key] {
+    public mutating func expire(now: Int64) -> [Key] {
         guard strangerCount > 0 else { return [] }
         let late = entries.filter { $0.value.isStranger && isForgotten($0.value, now) }
         for key in late.keys { close(key) }
         return Array(late.keys)
-    }
-}
-
-/// Where a connection comes from: an IPv4 address, or the network (/64) of an IPv6 address, which one client has whole.
-struct PeerAddress: Hashable, Sendable {
-    private let network: UInt64
-    private let isIPv6: Bool
-
-    init(v4: UInt32) { (network, isIPv6) = (UInt64(v4), false) }
-
-    /// - Parameter bytes: The 16 bytes of an address.
-    init(v6 bytes: [UInt8]) {
-        let isMapped = bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 255 && bytes[11] == 255
-        network = (isMapped ? bytes[12...] : bytes[..<8]).reduce(0) { $0 << 8 | UInt64($1) }
-        isIPv6 = !isMapped
-    }
-
-    /// This machine.
-    static let local = PeerAddress(v4: 0x7f00_0001)
-
-    /// As a person writes it: `192.0.2.7`, or `2001:db8:0:1::/64`.
-    var text: String {
-        guard isIPv6 else {
-            return [24, 16, 8, 0].map { String(network >> UInt64($0) & 255) }.joined(separator: ".")
-        }
-        let groups = [48, 32, 16, 0].map { String(network >> UInt64($0) & 0xffff, radix: 16) }
-        return "\(groups.joined(separator: ":"))::/64"
-    }
-
-    /// Of the other end of a socket; all clients without an address count as one.
-    init(of socket: Int32) {
-        var storage = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let result = withUnsafeMutablePointer(to: &storage) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(socket, $0, &length) }
-        }
-        guard result == 0 else {
-            self.init(v4: 0)
-            return
-        }
-        self = withUnsafePointer(to: &storage) { pointer in
-            if Int32(pointer.pointee.ss_family) == AF_INET6 {
-                pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { v6 in
-                    PeerAddress(v6: withUnsafeBytes(of: v6.pointee.sin6_addr) { Array($0) })
-                }
-            } else {
-                pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
-                    PeerAddress(v4: UInt32(bigEndian: $0.pointee.sin_addr.s_addr))
-                }
-            }
-        }
     }
 }

@@ -6,6 +6,7 @@
 
 #include <nettle/base64.h>
 #include <nettle/md5.h>
+#include <nettle/sha1.h>
 #include <nettle/sha2.h>
 
 #endif

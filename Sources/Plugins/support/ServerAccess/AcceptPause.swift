@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import FrameHTTP
+import FrameNetwork
 import Glibc
 
 /// Stops accepting for a while when descriptors or memory are lacking: a connection that waits keeps the socket
@@ -8,10 +8,13 @@ import Glibc
 ///
 /// NIO's `AcceptBackoffHandler` defers the next `read`. But after a failed read, NIO 2.101 counts a read as still
 /// pending and starts no other.
-final class AcceptPause: ChannelInboundHandler {
-    typealias InboundIn = any Channel
+public final class AcceptPause: ChannelInboundHandler {
+    public typealias InboundIn = any Channel
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    /// [network loop]
+    public init() {}
+
+    public func errorCaught(context: ChannelHandlerContext, error: any Error) {
         // A client that went before it was accepted (ECONNABORTED) is no reason to wait.
         guard let error = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) else { return }
         let channel = context.channel

@@ -8,28 +8,34 @@
 /// where nobody else guesses. So nobody can lock the owner out.
 ///
 /// The same wrong secret again counts once: it tells nobody more, and programs repeat what they were given.
-struct LoginTries: Sendable {
-    static let freeTries = 5
-    static let longestPause: Int64 = 60_000_000_000
+public struct LoginTries: Sendable {
+    /// Wrong tries of an address before its first pause.
+    public static let freeTries = 5
+    /// Nanoseconds.
+    public static let longestPause: Int64 = 60_000_000_000
     /// An address is forgotten after this time without a wrong try.
-    static let memory: Int64 = 600_000_000_000
-    static let mostAddresses = 1024
-    static let mostNames = 256
+    public static let memory: Int64 = 600_000_000_000
+    /// Addresses that are kept.
+    public static let mostAddresses = 1024
+    /// Names that are kept.
+    public static let mostNames = 256
     /// Wrong tries of a name, of all addresses together, after which it counts as guessed.
-    static let namePatience = 20
+    public static let namePatience = 20
     /// The time between two reports.
-    static let interval: Int64 = 10_000_000_000
+    public static let interval: Int64 = 10_000_000_000
     /// The most addresses that are reported at once. The others wait for their turn.
-    static let mostNews = 4
+    public static let mostNews = 4
 
     /// Wrong tries of an address since its last report.
-    struct News: Sendable, Equatable {
-        var address: PeerAddress
-        var count: Int
+    public struct News: Sendable, Equatable {
+        /// Where they came from.
+        public var address: PeerAddress
+        /// How many.
+        public var count: Int
         /// Since the address was first seen here.
-        var total: Int
+        public var total: Int
         /// The name of the last one, as it was sent.
-        var name: String?
+        public var name: String?
     }
 
     private struct Entry: Sendable {
@@ -52,12 +58,14 @@ struct LoginTries: Sendable {
     private var names: [Int: Name] = [:]
     private var toldAt: Int64?
 
-    init() {}
+    /// Without tries.
+    public init() {}
 
-    var count: (addresses: Int, names: Int) { (addresses.count, names.count) }
+    /// What is kept at the moment.
+    public var count: (addresses: Int, names: Int) { (addresses.count, names.count) }
 
     /// Seconds that an address has to wait for its next try; nil where it need not.
-    func pause(of address: PeerAddress, now: Int64) -> Int? {
+    public func pause(of address: PeerAddress, now: Int64) -> Int? {
         guard let until = addresses[address]?.until, until > now else { return nil }
         return Int((until - now + 999_999_999) / 1_000_000_000)
     }
@@ -67,7 +75,7 @@ struct LoginTries: Sendable {
     /// - Parameters:
     ///   - name: As it was sent; nil for a token.
     ///   - secret: What was sent, of which only a keyed hash is kept.
-    mutating func failed(_ address: PeerAddress, name: String?, secret: String, now: Int64) {
+    public mutating func failed(_ address: PeerAddress, name: String?, secret: String, now: Int64) {
         var entry = addresses[address] ?? Entry(last: now)
         if now - entry.last >= Self.memory { (entry.wrong, entry.secret, entry.until) = (0, nil, .min) }
         entry.unreported += 1
@@ -119,7 +127,7 @@ struct LoginTries: Sendable {
     }
 
     /// What to report now, at most ``mostNews``.
-    mutating func takeNews(now: Int64) -> [News] {
+    public mutating func takeNews(now: Int64) -> [News] {
         guard toldAt.map({ now - $0 >= Self.interval }) ?? true else { return [] }
         var news: [News] = []
         for (address, entry) in addresses {
@@ -147,7 +155,7 @@ struct LoginTries: Sendable {
     private static func shown(_ name: String) -> String {
         var text = ""
         for scalar in name.unicodeScalars.prefix(64) {
-            text.unicodeScalars.append(UserList.isPrintable(scalar) ? scalar : "\u{fffd}")
+            text.unicodeScalars.append(UserLines.isPrintable(scalar) ? scalar : "\u{fffd}")
         }
         return text
     }
