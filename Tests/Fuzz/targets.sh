@@ -3,11 +3,13 @@
 . Tests/Fuzz/y4m.sh
 . Tests/Fuzz/motion.sh
 . Tests/Fuzz/rtsp.sh
+. Tests/Fuzz/onvif.sh
 
 # The fuzz targets, for the scripts beside this one. Calls `target NAME MOST_BYTES SOURCE…` for each; its seeds are Tests/Fixtures/fuzz/NAME.
 targets() {
   # Those without sources are left by `compile` to scripts of their own. The longest to build come first.
   target media-chain 6000
+  target onvif 2000
   target rtsp-wire 400
   target rtsp-tunnel 400
   target rtsp-dialogue 96

@@ -11,7 +11,8 @@ struct ChainFile: ChainPartReader {
     static let mostStages = 1000
     /// Services, by their key in the chain file.
     static let services = [
-        "control": "control-server", "mqtt": "mqtt-events", "nats": "nats-events", "webhook": "webhook",
+        "control": "control-server", "mqtt": "mqtt-events", "nats": "nats-events", "onvif": "onvif",
+        "webhook": "webhook",
     ]
     private static let beginning = "Start with { \"stages\": [ … ] }."
 

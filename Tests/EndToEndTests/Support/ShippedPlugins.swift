@@ -14,5 +14,5 @@ enum ShippedPlugins {
         "window-preview", "x264-encoder", "y4m-sink", "y4m-source",
     ]
     /// What is no stage.
-    static let others = ["control-server", "mqtt-events", "nats-events", "picture-encoder", "webhook"]
+    static let others = ["control-server", "mqtt-events", "nats-events", "onvif", "picture-encoder", "webhook"]
 }

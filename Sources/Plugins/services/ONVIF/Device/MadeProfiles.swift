@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Profiles that clients have made. Synology makes one, gives it the configurations of a stream, and plays that.
+///
+/// A value in memory, of a bounded size: they are gone after the end of the program, as the specification allows for
+/// profiles that are not fixed.
+struct MadeProfiles: Sendable {
+    static let most = 8
+
+    struct Profile: Sendable, Equatable {
+        var token: String
+        var name: String
+        /// The token of a video source's configuration.
+        var source: String?
+        /// The token of an encoder's configuration, which is that of a stream.
+        var encoder: String?
+    }
+
+    private(set) var profiles: [Profile] = []
+    private var number = 0
+
+    subscript(token: String) -> Profile? { profiles.first { $0.token == token } }
+
+    mutating func make(name: String, token: String?) throws(SOAPFault) -> Profile {
+        guard !name.isEmpty, name.utf8.count <= 64, token?.utf8.count ?? 0 <= 64 else {
+            throw .sender("ter:InvalidArgVal", "A profile needs a name of 1 to 64 bytes, and a token of at most 64.")
+        }
+        guard profiles.count < Self.most else {
+            throw .receiver("ter:Action", "ter:MaxNVTProfiles", reason: "There are \(Self.most) such profiles already.")
+        }
+        number += 1
+        let token = token.flatMap { $0.isEmpty ? nil : $0 } ?? "made-\(number)"
+        guard self[token] == nil else {
+            throw .sender("ter:InvalidArgVal", "ter:ProfileExists", reason: "There is a profile of that token.")
+        }
+        let made = Profile(token: token, name: name)
+        profiles.append(made)
+        return made
+    }
+
+    mutating func change(_ token: String, _ change: (inout Profile) -> Void) throws(SOAPFault) {
+        guard let index = profiles.firstIndex(where: { $0.token == token }) else { throw .noProfile(token) }
+        change(&profiles[index])
+    }
+
+    mutating func delete(_ token: String) throws(SOAPFault) {
+        guard let index = profiles.firstIndex(where: { $0.token == token }) else { throw .noProfile(token) }
+        profiles.remove(at: index)
+    }
+}
