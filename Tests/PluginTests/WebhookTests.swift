@@ -21,7 +21,7 @@ import Testing
         (#"{"url":"https://a.example/x?y=z"}"#, ""),
         (#"{"url":"HTTP://[::1]:8080","login":"env:L","secret":"env:S"}"#, ""),
         (
-            "{}",
+            #"{"url":""}"#,
             "url: 'url' must be an address that begins with https:// or http://. Write it like \"https://192.168.1.7/events\"."
         ),
         (

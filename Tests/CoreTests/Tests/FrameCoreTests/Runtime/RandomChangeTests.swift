@@ -13,7 +13,7 @@ import Testing
     private static func number(_ name: String, _ usual: Int) -> Int {
         getenv(name).flatMap { Int(String(cString: $0)) } ?? usual
     }
-    private static let chains = number("FRAMEHOST_CHANGE_CHAINS", getenv("FRAMEHOST_SANITIZED") == nil ? 60 : 20)
+    private static let chains = number("FRAMEHOST_CHANGE_CHAINS", getenv("FRAMEHOST_SANITIZED") == nil ? 60 : 8)
     private static let firstSeed = number("FRAMEHOST_CHANGE_SEED", 1)
     private static let operations = 50
 

@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test func showsNothingThatIsHidden() async throws {
-        let chains = Self.number("FRAMEHOST_CHANGE_CHAINS", getenv("FRAMEHOST_SANITIZED") == nil ? 40 : 8)
+        let chains = Self.number("FRAMEHOST_CHANGE_CHAINS", getenv("FRAMEHOST_SANITIZED") == nil ? 40 : 4)
         let firstSeed = Self.number("FRAMEHOST_CHANGE_SEED", 1)
         await withTaskGroup(of: [String: Int].self) { group in
             for lane in 0..<4 {
