@@ -11,9 +11,9 @@ let optimised: [String]? =
     : [
         "Budget", "Drawing", "Pool/TestPool.swift", "Runtime/AllocationStages.swift",
         "Runtime/AllocationTests.swift", "Runtime/ChainResult.swift",
-        "Runtime/GraphStages.swift", "Runtime/KindStages.swift", "Runtime/ProgressWatch.swift",
-        "Runtime/RandomChainTests.swift", "Runtime/RandomKindsTests.swift", "Runtime/TestStages.swift",
-        "Support/TestThread.swift",
+        "Runtime/GraphStages.swift", "Runtime/JoinTimesTests.swift", "Runtime/KindStages.swift",
+        "Runtime/ProgressWatch.swift", "Runtime/RandomChainTests.swift", "Runtime/RandomKindsTests.swift",
+        "Runtime/TestStages.swift", "Support/AddressTests.swift", "Support/TestThread.swift",
     ]
 
 let package = Package(
