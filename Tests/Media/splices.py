@@ -231,7 +231,7 @@ def main():
                     failed += 1
                     words_said = told(said)
                     silent += not words_said
-                    print(f"FAILED splice {number}, {way}, {ending}, {splice.codec}, {splice.sound}, {splice.between} B-frames: {'; '.join(splice.story)}")
+                    print(f"{'Wrong, and said:' if words_said else 'FAILED'} splice {number}, {way}, {ending}, {splice.codec}, {splice.sound}, {splice.between} B-frames: {'; '.join(splice.story)}")
                     for text in wrong[:6]:
                         print(f"    {text}")
                     for line in (words_said or [line for line in said.splitlines()])[:4]:
