@@ -14,7 +14,7 @@ compile_rtsp() {
     mapfile -t sources < <(find Sources/Plugins/support/CodedVideo -name .build -prune -o -name '*.swift' ! -name Package.swift -print | sort)
     swiftc "${flags[@]}" -wmo -module-name CodedVideo -emit-module -emit-module-path "$work/CodedVideo.swiftmodule" -emit-object -o "$work/CodedVideo.o" "${sources[@]}"
     swiftc "${flags[@]}" -wmo -module-name ServerAccess -emit-module -emit-module-path "$work/ServerAccess.swiftmodule" -emit-object -o "$work/ServerAccess.o" \
-      $access/{ASCII,Authorization,Base64,Base64Stream,Credentials,MessageDigest,Secrets,UserLines}.swift
+      $access/{ASCII,Authorization,Base64,Base64Stream,Credentials,IPAddress,MessageDigest,Secrets,UserLines}.swift
     swiftc "${flags[@]}" -module-name FuzzTarget -o "$program" \
       Tests/Fuzz/{RTSPTargets,RTSPWireFuzz,RTSPTunnelFuzz,RTSPDialogueFuzz,RTSPHeadersFuzz,RTCPFuzz,Numbers}.swift $sink/{Protocol,Access,Session,RTP}/*.swift "$work/CodedVideo.o" "$work/ServerAccess.o" \
       -L "$built" -lFrameCore -Xlinker "-rpath=$PWD/$built"

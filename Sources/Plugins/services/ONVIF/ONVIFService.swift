@@ -53,8 +53,8 @@ final class ONVIFService: Service {
                 what: "'\(options.listen)' is not an address with a port, and was not refused before the start")
         }
         let sinks = FactsReader.sinks(FactsReader.Options(control), ChainGraph(control.plan))
-        let place = try userList(sinks)
-        let users = try place.map { place in
+        let audience = try audience(sinks)
+        let users = try audience.users.map { place in
             try CredentialsFile.read(place) { $0.hasPrefix("/") ? $0 : "\(control.folder)/\($0)" }
         }
         let facts = Locked(
@@ -63,11 +63,13 @@ final class ONVIFService: Service {
                 identity: DeviceIdentity(machine: "", chain: "", port: 0)))
         let login = Locked(LoginCheck(users: users))
         let (desk, snapshots) = (EventDesk(), Snapshots(control))
-        let watch = try DeviceWatch(control, facts: facts, login: login, desk: desk, users: place)
+        let watch = try DeviceWatch(control, facts: facts, login: login, desk: desk, audience: audience, isLoopback: address.isLoopback)
         let hosts = Set(options.hosts.compactMap { HostName($0)?.name })
         let server = try WebServer(address) { port in
             facts.withLock {
-                $0.identity = DeviceIdentity(machine: DeviceIdentity.machine(), chain: control.chainName, port: port)
+                $0.identity = DeviceIdentity(
+                    machine: DeviceIdentity.machine(), chain: control.chainName, port: port,
+                    address: address.isWildcard ? "" : address.address)
             }
             watch.look()
             return DeviceEndpoint(
@@ -75,8 +77,8 @@ final class ONVIFService: Service {
                 events: EventService(desk: desk), snapshots: snapshots, port: port, hosts: hosts,
                 wall: { control.clock.unixTime(at: control.clock.now()) / 1_000_000_000 })
         }
+        let discovery = discovery(address, server.port, facts, control)
         do {
-            let discovery = discovery(address, server.port, facts, control)
             watch.discovery.withLock { $0 = discovery }
             let ends = [
                 try Self.start("onvif/watch") { watch.run() }, try Self.start("onvif/pictures") { snapshots.run() },
@@ -86,6 +88,7 @@ final class ONVIFService: Service {
                     server: server, discovery: discovery, watch: watch, snapshots: snapshots, desk: desk, ends: ends)
             }
         } catch {
+            discovery?.close()
             watch.close()
             snapshots.close()
             server.stop(by: MonotonicTime.now() + 100_000_000)
@@ -94,27 +97,35 @@ final class ONVIFService: Service {
         announce(address, server.port, users == nil, control)
     }
 
-    /// The list of users that all streams have; nil where there is none and everybody may.
-    private func userList(_ sinks: [FactsReader.Sink]) throws -> String? {
+    /// Who may play all streams. Without users everybody may whose address is allowed.
+    private func audience(_ sinks: [FactsReader.Sink]) throws -> Audience {
         guard let first = sinks.first else {
             throw FrameHostError(
                 .invalidConfiguration, place: "", what: "the chain has no 'rtsp-sink', whose streams ONVIF could show",
                 remedy: "Add an 'rtsp-sink' behind an encoder, or leave 'onvif' out.")
         }
-        if let other = sinks.first(where: { $0.users != first.users }) {
+        if let other = sinks.first(where: { $0.audience != first.audience }) {
+            let option = other.audience.users == first.audience.users ? "allow" : "users"
             throw FrameHostError(
                 .invalidConfiguration, place: "",
-                what: "'\(first.id)' and '\(other.id)' have different users, and an ONVIF device has one list",
-                remedy: "Give all 'rtsp-sink' of the chain the same 'users', or use a chain for each.")
+                what:
+                    "'\(first.id)' and '\(other.id)' have different '\(option)', and an ONVIF device has one for all its streams",
+                remedy: "Give all 'rtsp-sink' of the chain the same '\(option)', or use a chain for each.")
         }
-        guard let users = first.users else {
+        guard !first.audience.allow.contains(where: { AddressRange($0) == nil }) else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "",
+                what: "'allow' of '\(first.id)' has a variable in it, which 'onvif' cannot see",
+                remedy: "Write the addresses.")
+        }
+        guard let users = first.audience.users else {
             guard options.anybody else {
                 throw FrameHostError(
                     .invalidConfiguration, place: "anybody",
                     what: "'\(first.id)' has no users, so everybody on the network could use the ONVIF device",
                     remedy: "Set 'users' of 'rtsp-sink', or \"anybody\": true.")
             }
-            return nil
+            return first.audience
         }
         guard !users.contains("${") else {
             throw FrameHostError(
@@ -128,7 +139,7 @@ final class ONVIFService: Service {
                 what: "'anybody' would show everybody what '\(first.id)' shows its users only",
                 remedy: "Leave 'anybody' out: clients log in with the users of 'rtsp-sink'.")
         }
-        return users
+        return first.audience
     }
 
     private func discovery(

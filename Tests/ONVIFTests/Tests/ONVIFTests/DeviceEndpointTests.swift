@@ -147,6 +147,59 @@ import Testing
         #expect(try device.answer(request).status == 403)
     }
 
+    /// The addresses that may play see the pictures, and no others.
+    @Test func takesTheAddressesOfTheSinksAlone() throws {
+        let device = try FakeDevice(users: nil)
+        device.endpoint.facts.withLock { $0.audience.allow = ["192.0.2.0/24", "fd00::7"] }
+        for (client, status) in [
+            (Client(v4: 0xc000_0207), 404), (Client(v4: 0xc000_0307), 403),
+            (Client(network: .local, address: IPAddress("fd00::7")!), 404),
+            (Client(network: .local, address: IPAddress("fd00::8")!), 403),
+        ] {
+            for target in ["/onvif/snapshot/nothing", "/nothing"] {
+                var request = DeviceRequest(method: "GET", target: target, host: "192.0.2.7:8000")
+                request.client = client
+                #expect(try device.answer(request).status == status)
+            }
+        }
+    }
+
+    @Test func addressesOfStreamsAreThoseOfTheirSinks() throws {
+        let run = FakeChain()
+        func set(_ options: String) {
+            run.state.withLock {
+                $0.chain = FakeChain.node(
+                    FakeChain.chainText.replacingOccurrences(of: #""id":"sub","path":"/sub""#, with: #""id":"sub",\#(options)"#))
+            }
+        }
+        set(#""path":"/a b/tür","address":"192.0.2.9""#)
+        let facts = try run.facts().facts
+        let call = Call(
+            request: try SOAPRequest(Array(FakeDevice.envelope("<GetProfiles/>").utf8)), facts: facts,
+            base: "http://192.0.2.7:8000", host: "192.0.2.7", wall: 0, isKnown: true)
+        let sub = try #require(facts.stream("sub"))
+        #expect(MediaNodes.streamAddress(call, sub) == "rtsp://192.0.2.9:8554/a%20b/t%C3%BCr")
+        let main = try #require(facts.stream("main"))
+        #expect(MediaNodes.streamAddress(call, main) == "rtsp://192.0.2.7:9554/main")
+        // A recorder cannot reach it.
+        set(#""path":"/sub","address":"127.0.0.1""#)
+        let (fewer, left) = try run.facts()
+        #expect(fewer.stream("sub") == nil && left == [FactsReader.LeftOut(stage: "sub", why: .loopback)])
+    }
+
+    @Test func withoutUsersEverybodyIsAStranger() throws {
+        let device = try FakeDevice(users: nil)
+        let answer = try device.send(
+            FakeDevice.envelope("<GetProfiles xmlns='http://www.onvif.org/ver10/media/wsdl'/>"))
+        #expect(answer.status == 200 && !answer.isKnown)
+    }
+
+    @Test(arguments: [Namespaces.device, Namespaces.media, Namespaces.media2, Namespaces.events])
+    func saysWhatItCanDoBeforeALogin(space: String) throws {
+        let answer = try FakeDevice().send(FakeDevice.envelope("<GetServiceCapabilities xmlns='\(space)'/>"))
+        #expect(answer.status == 200)
+    }
+
     // MARK: Snapshots
 
     private func withPictures<Result>(_ device: FakeDevice, _ body: () throws -> Result) rethrows -> Result {

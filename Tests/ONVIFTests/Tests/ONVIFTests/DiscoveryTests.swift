@@ -65,6 +65,7 @@ import Testing
         for other in [
             DeviceIdentity(machine: "m", chain: "a", port: 8001), DeviceIdentity(machine: "m", chain: "b", port: 8000),
             DeviceIdentity(machine: "n", chain: "a", port: 8000),
+            DeviceIdentity(machine: "m", chain: "a", port: 8000, address: "192.0.2.7"),
         ] { #expect(one.uuid != other.uuid && one.hardwareAddress != other.hardwareAddress) }
         #expect(one.uuid.split(separator: "-").map(\.count) == [8, 4, 4, 4, 12])
         #expect(one.hardwareAddress.hasPrefix("02:") && one.hardwareAddress.utf8.count == 17)

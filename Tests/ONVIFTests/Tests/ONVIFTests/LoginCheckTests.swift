@@ -8,7 +8,7 @@ import Testing
 @Suite struct LoginCheckTests {
     private let time = FakeDevice.time
     private let users = Credentials(["anna": "secret", "bob": ""])
-    private let peer = PeerAddress(v4: 0xc000_0207)
+    private let peer = Client(v4: 0xc000_0207)
 
     private func token(
         _ name: String = "anna", password: String = "secret", nonce: String = "n", time: Int64 = FakeDevice.time
@@ -21,7 +21,7 @@ import Testing
 
     private func judge(
         _ login: inout LoginCheck, _ token: UsernameToken?, _ authorization: String? = nil, wall: Int64? = nil,
-        now: Int64 = 1_000_000_000, from: PeerAddress? = nil, request: Int = 0
+        now: Int64 = 1_000_000_000, from: Client? = nil, request: Int = 0
     ) -> LoginCheck.Verdict {
         login.judge(
             token, for: request, authorization, method: "POST", target: "/x", from: from ?? peer,
@@ -49,7 +49,7 @@ import Testing
         #expect(judge(&login, token()) == .granted("anna"))
         #expect(judge(&login, token(), request: 1) == .granted("anna"))
         #expect(judge(&login, token(), request: 1) == .replayed)
-        #expect(judge(&login, token(), from: PeerAddress(v4: 1), request: 2) == .replayed)
+        #expect(judge(&login, token(), from: Client(v4: 1), request: 2) == .replayed)
         #expect(judge(&login, token(), now: 2_000_000_000, request: 3) == .replayed)
         for request in 4..<4 + ReplayGuard.mostRequests { _ = judge(&login, token(), request: request) }
         #expect(judge(&login, token(), request: 100) == .replayed)
@@ -86,7 +86,7 @@ import Testing
             #expect(judge(&login, token(password: "guess \(number)", nonce: "\(number)")) == .wrong)
         }
         #expect(judge(&login, token()) == .pause(1))
-        #expect(judge(&login, token(), from: PeerAddress(v4: 1)) == .granted("anna"))
+        #expect(judge(&login, token(), from: Client(v4: 1)) == .granted("anna"))
         #expect(judge(&login, token(nonce: "later"), now: 3_000_000_000) == .granted("anna"))
     }
 
@@ -95,18 +95,60 @@ import Testing
         var taken: [(String, Int64)] = []
         for number in 0..<1000 {
             let time = Int64(number % 50)
-            if replays.take(
-                "n\(number)", time: time, oldest: 0, from: peer, request: 0, now: 0)
-            {
+            let client = Client(v4: UInt32(number % 20))
+            if replays.take("n\(number)", time: time, oldest: 0, from: client, request: 0, now: 0) == .new {
                 taken.append(("n\(number)", time))
             }
             #expect(replays.count <= 100)
         }
         #expect(taken.count >= 100)
         for (nonce, time) in taken {
-            let isTakenAgain = replays.take(nonce, time: time, oldest: 0, from: peer, request: 0, now: 0)
-            #expect(!isTakenAgain)
+            let again = replays.take(nonce, time: time, oldest: 0, from: Client(v4: 30), request: 0, now: 0)
+            #expect(again == .used)
         }
+    }
+
+    /// Many right logins of one client keep no other one out, whatever times they have.
+    @Test func aClientThatSendsManyNoncesKeepsOutItself() {
+        var login = LoginCheck(users: users)
+        for number in 0..<ReplayGuard.mostOfClient {
+            #expect(judge(&login, token(nonce: "n\(number)", time: time + 58)) == .granted("anna"))
+        }
+        #expect(judge(&login, token(nonce: "more", time: time + 58)) == .crowded)
+        #expect(judge(&login, token(nonce: "other"), from: Client(v4: 1)) == .granted("anna"))
+        #expect(judge(&login, token(nonce: "later", time: time + 130), wall: time + 130) == .granted("anna"))
+    }
+
+    /// Neighbours of an IPv6 network share its pause, but not a login, nor a nonce.
+    @Test func aNeighbourKeepsNobodyOutWhoHasLoggedIn() {
+        func neighbour(_ number: UInt64) -> Client {
+            Client(
+                network: PeerAddress(v6: [0xfd] + Array(repeating: 0, count: 15)),
+                address: IPAddress(high: 0xfd00 << 48, low: number))
+        }
+        var login = LoginCheck(users: users)
+        #expect(judge(&login, token(), from: neighbour(2)) == .granted("anna"))
+        #expect(judge(&login, token(), from: neighbour(3), request: 1) == .replayed)
+        for number in 0..<LoginTries.freeTries {
+            #expect(judge(&login, token(password: "p\(number)", nonce: "\(number)"), from: neighbour(3)) == .wrong)
+        }
+        #expect(judge(&login, token(nonce: "guess"), from: neighbour(3)) == .pause(1))
+        #expect(judge(&login, token(nonce: "new"), from: neighbour(4)) == .pause(1))
+        #expect(judge(&login, token(nonce: "mine"), from: neighbour(2)) == .granted("anna"))
+        // A wrong try of its own ends that.
+        #expect(judge(&login, token(password: "old", nonce: "old"), from: neighbour(2)) == .wrong)
+        #expect(judge(&login, token(nonce: "then"), from: neighbour(2)) == .pause(2))
+    }
+
+    @Test func whoIsNoLongerInTheListIsOut() {
+        var login = LoginCheck(users: users)
+        #expect(judge(&login, token(nonce: "1")) == .granted("anna"))
+        login.change(Credentials(["bert": "secret"]))
+        #expect(judge(&login, token(nonce: "2")) == .wrong)
+        #expect(judge(&login, token("bert", nonce: "3")) == .granted("bert"))
+        var open = LoginCheck(users: nil)
+        open.change(Credentials(["bert": "secret"]))
+        #expect(open.isOpen)
     }
 
     // MARK: HTTP

@@ -48,9 +48,12 @@ import Testing
         #expect(fault(run, Self.options { $0.anybody = true })?.contains("'anybody' would show everybody") == true)
         let different = Self.chain(
             #"{"use":"rtsp-sink","id":"sub","users":"people"},{"use":"rtsp-sink","id":"main","users":"others"}"#)
-        #expect(fault(different, Self.options())?.contains("different users") == true)
+        #expect(fault(different, Self.options())?.contains("different 'users'") == true)
         let half = Self.chain(#"{"use":"rtsp-sink","id":"sub","users":"people"},{"use":"rtsp-sink","id":"main"}"#)
-        #expect(fault(half, Self.options { $0.anybody = true })?.contains("different users") == true)
+        #expect(fault(half, Self.options { $0.anybody = true })?.contains("different 'users'") == true)
+        let fenced = Self.chain(
+            #"{"use":"rtsp-sink","id":"sub","allow":["10.0.0.0/8"]},{"use":"rtsp-sink","id":"main"}"#)
+        #expect(fault(fenced, Self.options { $0.anybody = true })?.contains("different 'allow'") == true)
         let hidden = Self.chain(
             #"{"use":"rtsp-sink","id":"sub","users":"${X}"},{"use":"rtsp-sink","id":"main","users":"${X}"}"#)
         #expect(fault(hidden, Self.options())?.contains("has a variable in it") == true)

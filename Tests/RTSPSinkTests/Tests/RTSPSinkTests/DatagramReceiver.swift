@@ -3,6 +3,7 @@
 import Glibc
 
 @testable import RTSPSink
+import ServerAccess
 
 /// A client's pair of UDP ports.
 final class DatagramReceiver {

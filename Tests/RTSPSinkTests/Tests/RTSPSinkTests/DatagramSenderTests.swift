@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import RTSPSink
+import ServerAccess
 
 /// Sending to many, and what becomes of it where the kernel refuses.
 @Suite struct DatagramSenderTests {

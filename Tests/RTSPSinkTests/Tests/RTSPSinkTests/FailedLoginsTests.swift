@@ -3,6 +3,7 @@
 import Testing
 
 @testable import RTSPSink
+import ServerAccess
 
 private let second: Int64 = 1_000_000_000
 

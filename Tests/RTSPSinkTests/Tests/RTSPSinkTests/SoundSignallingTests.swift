@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import RTSPSink
+import ServerAccess
 
 private let second: Int64 = 1_000_000_000
 

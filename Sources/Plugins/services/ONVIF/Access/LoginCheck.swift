@@ -18,6 +18,8 @@ struct LoginCheck: Sendable {
         case wrongTime
         /// The digest is right, and was used before.
         case replayed
+        /// The digest is right, and the client has used too many nonces.
+        case crowded
         /// HTTP digest with a nonce that is too old: the client tries again by itself.
         case stale
         /// A password that is not digested.
@@ -35,8 +37,9 @@ struct LoginCheck: Sendable {
     }
 
     /// Nil where anybody may.
-    private let users: Credentials?
+    private var users: Credentials?
     private var tries = LoginTries()
+    private var known = KnownClients()
     private var tokens: ReplayGuard
     private var nonces: NonceBook
 
@@ -47,6 +50,29 @@ struct LoginCheck: Sendable {
 
     var isOpen: Bool { users == nil }
 
+    /// Takes another list, as the sinks have just read it. Whoever is not in it must not go on.
+    mutating func change(_ users: Credentials) {
+        guard self.users != nil else { return }
+        self.users = users
+        known = KnownClients()
+    }
+
+    /// Seconds that a client has to wait; nil where it need not.
+    private func pause(of client: Client, _ now: Int64) -> Int? {
+        known.contains(client, now: now) ? nil : tries.pause(of: client.network, now: now)
+    }
+
+    private mutating func failed(_ client: Client, name: String, secret: String, _ now: Int64) -> Verdict {
+        known.forget(client)
+        tries.failed(client.network, name: name, secret: secret, now: now)
+        return .wrong
+    }
+
+    private mutating func granted(_ name: String, to client: Client, _ now: Int64) -> Verdict {
+        known.note(client, now: now)
+        return .granted(name)
+    }
+
     /// What to report of wrong logins now.
     mutating func takeNews(now: Int64) -> [LoginTries.News] { tries.takeNews(now: now) }
 
@@ -55,39 +81,40 @@ struct LoginCheck: Sendable {
     /// - Parameter request: A hash of what is asked.
     mutating func judge(
         _ token: UsernameToken?, for request: Int, _ authorization: String?, method: String, target: String,
-        from peer: PeerAddress, at moment: Moment
+        from client: Client, at moment: Moment
     ) -> Verdict {
         guard let users else { return .granted("") }
-        if let seconds = tries.pause(of: peer, now: moment.now) { return .pause(seconds) }
+        if let seconds = pause(of: client, moment.now) { return .pause(seconds) }
         // Clients without a login send a token without a name.
         guard let token, !token.name.isEmpty else {
-            return judge(authorization, method: method, target: target, from: peer, at: moment)
+            return judge(authorization, method: method, target: target, from: client, at: moment)
         }
         guard token.isDigest else { return token.password.isEmpty ? .missing : .plain }
         guard let password = users.password(of: token.name),
             let right = UsernameToken.digest(nonce: token.nonce, created: token.created, password: password),
             Secrets.isEqual(right, token.password)
-        else {
-            tries.failed(peer, name: token.name, secret: token.password, now: moment.now)
-            return .wrong
-        }
+        else { return failed(client, name: token.name, secret: token.password, moment.now) }
         guard let created = XMLTime.seconds(token.created), abs(created - moment.wall) <= Self.tolerance else {
             return .wrongTime
         }
-        let isNew = tokens.take(
-            "\(token.created) \(token.nonce)", time: created, oldest: moment.wall - Self.tolerance, from: peer,
+        let outcome = tokens.take(
+            "\(token.created) \(token.nonce)", time: created, oldest: moment.wall - Self.tolerance, from: client,
             request: request, now: moment.now)
-        return isNew ? .granted(token.name) : .replayed
+        switch outcome {
+        case .new: return granted(token.name, to: client, moment.now)
+        case .used: return .replayed
+        case .crowded: return .crowded
+        }
     }
 
     /// A request by HTTP digest (RFC 2617) with `qop=auth`.
     ///
     /// - Parameter target: As the request has it.
     mutating func judge(
-        _ authorization: String?, method: String, target: String, from peer: PeerAddress, at moment: Moment
+        _ authorization: String?, method: String, target: String, from client: Client, at moment: Moment
     ) -> Verdict {
         guard let users else { return .granted("") }
-        if let seconds = tries.pause(of: peer, now: moment.now) { return .pause(seconds) }
+        if let seconds = pause(of: client, moment.now) { return .pause(seconds) }
         guard let authorization else { return .missing }
         guard authorization.utf8.count <= 4096, case .digest(let digest) = Authorization(authorization) else {
             return .plain
@@ -102,12 +129,9 @@ struct LoginCheck: Sendable {
                     .digest, name: digest.username, password: password, realm: digest.realm, nonce: digest.nonce,
                     method: method, uri: digest.uri, counted: "\(digest.count):\(digest.clientNonce):auth:"),
                 digest.response.lowercased())
-        else {
-            tries.failed(peer, name: digest.username, secret: digest.response, now: moment.now)
-            return .wrong
-        }
+        else { return failed(client, name: digest.username, secret: digest.response, moment.now) }
         switch nonces.take(digest.nonce, count: count, now: moment.now) {
-        case .good: return .granted(digest.username)
+        case .good: return granted(digest.username, to: client, moment.now)
         // A nonce of an earlier run of this program is forged as well; whoever sends it knows the password.
         case .stale, .forged: return .stale
         }

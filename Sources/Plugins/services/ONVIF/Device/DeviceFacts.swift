@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import ServerAccess
 
 /// A stream of `rtsp-sink`, which is a profile of the device.
 struct StreamFacts: Sendable, Equatable {
     /// The sink's id, which is the token of the profile.
     var id: String
     var port: Int
+    /// The sink's own address, as a URL has it; nil where it listens at all addresses.
+    var host: String?
     /// With its slash.
     var path: String
     /// Whether it is RTSPS.
@@ -36,6 +39,18 @@ struct StreamFacts: Sendable, Equatable {
     }
 }
 
+/// Who may play: the same for all streams of a device, and for its pictures and events.
+struct Audience: Sendable, Equatable {
+    /// The sinks' option `users`.
+    var users: String?
+    /// Their option `allow`: no ranges allow everybody.
+    var allow: [String] = []
+
+    func takes(_ address: IPAddress) -> Bool {
+        allow.isEmpty || allow.contains { AddressRange($0)?.contains(address) ?? false }
+    }
+}
+
 /// What the device is at this moment.
 struct DeviceFacts: Sendable, Equatable {
     static let mostStreams = 32
@@ -44,6 +59,7 @@ struct DeviceFacts: Sendable, Equatable {
     var name: String
     var location: String
     var identity: DeviceIdentity
+    var audience = Audience()
     /// The largest picture first.
     var streams: [StreamFacts] = []
     /// Stages that tell of motion, and those that tell of faces, by id, with the video source that they look at.

@@ -5,15 +5,18 @@ import Glibc
 import ServerAccess
 
 /// What tells this device from all others, the same after each start: made of a digest over the machine's id, the
-/// chain's name and the port. Nobody can tell the machine's id from it (machine-id(5) asks for that).
+/// chain's name, the port, and the address if the device has one of the machine's. Nobody can tell the machine's id from it (machine-id(5) asks for that).
 struct DeviceIdentity: Sendable, Equatable {
     /// `urn:uuid:` goes before it.
     var uuid: String
     /// Locally administered, `02:…`.
     var hardwareAddress: String
 
-    init(machine: String, chain: String, port: Int) {
-        var bytes = Array(MessageDigest.sha256(Array("framehost onvif\0\(machine)\0\(chain)\0\(port)".utf8)))
+    /// - Parameter address: Empty where the device listens at all addresses.
+    init(machine: String, chain: String, port: Int, address: String = "") {
+        let place = address.isEmpty ? "" : "\0\(address)"
+        var bytes = Array(
+            MessageDigest.sha256(Array("framehost onvif\0\(machine)\0\(chain)\0\(port)\(place)".utf8)))
         hardwareAddress = (["02"] + bytes[16..<21].map { ASCII.hex([$0]) }).joined(separator: ":")
         // RFC 9562, 5.8: a UUID of our own kind.
         bytes[6] = bytes[6] & 15 | 0x80

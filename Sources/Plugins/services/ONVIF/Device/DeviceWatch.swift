@@ -15,7 +15,8 @@ final class DeviceWatch: Sendable {
     private let facts: Locked<DeviceFacts>
     private let login: Locked<LoginCheck>
     private let desk: EventDesk
-    private let users: String?
+    private let audience: Audience
+    private let isLoopback: Bool
     private let subscription: EventSubscription
     /// For the formats of stages. No unit finds room in it.
     private let inbox: UnitInbox
@@ -29,13 +30,16 @@ final class DeviceWatch: Sendable {
         var isClosed = false
     }
 
-    /// - Parameter users: The list that all streams of the device have.
+    /// - Parameters:
+    ///   - audience: That of all streams of the device.
+    ///   - isLoopback: Whether only programs of this machine reach the device.
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init(
         _ control: any RunControl, facts: Locked<DeviceFacts>, login: Locked<LoginCheck>, desk: EventDesk,
-        users: String?
+        audience: Audience, isLoopback: Bool
     ) throws {
-        (self.control, self.facts, self.login, self.desk, self.users) = (control, facts, login, desk, users)
+        (self.control, self.facts, self.login, self.desk) = (control, facts, login, desk)
+        (self.audience, self.isLoopback) = (audience, isLoopback)
         inbox = try UnitInbox(byteCount: 1)
         subscription = control.subscribe(capacity: EventSubscription.capacity)
     }
@@ -76,6 +80,7 @@ final class DeviceWatch: Sendable {
                     let path = event.details["path"]?.asString, path.hasPrefix("/")
                 else { continue }
                 state.withLock { $0.serving[stage] = (port, path) }
+                readUsers()
             case "motion-began", "motion-ended":
                 desk.note(.motion, stage: stage, isTrue: event.name == "motion-began", wall: wall(), now: now)
             case "faces":
@@ -86,12 +91,26 @@ final class DeviceWatch: Sendable {
         }
     }
 
+    /// A sink has begun to serve, and has read its users for that: the device must have the same.
+    private func readUsers() {
+        guard let place = audience.users else { return }
+        do {
+            let users = try CredentialsFile.read(place) { $0.hasPrefix("/") ? $0 : "\(control.folder)/\($0)" }
+            login.withLock { $0.change(users) }
+        } catch {
+            control.post(
+                "onvif-users-unreadable", level: .warning,
+                text: "The ONVIF device goes on with the users that it has: \(error)", details: [:])
+        }
+    }
+
     /// [service thread; the control thread before that] Looks at the chain.
     func look() {
         var new = facts.withLock { $0 }
         let serving = state.withLock { $0.serving }
         var formats = state.withLock { $0.formats }
-        let reader = FactsReader(control: control, users: users, inbox: inbox)
+        let reader = FactsReader(
+            control: control, audience: audience, isLoopback: isLoopback, inbox: inbox)
         let left = reader.read(into: &new, serving: serving, formats: &formats)
         facts.withLock { $0 = new }
         desk.setStages(
@@ -108,6 +127,8 @@ final class DeviceWatch: Sendable {
             switch left.why {
             case .noUsers: "it has no users, and the device has"
             case .otherUsers: "it has other users than the device"
+            case .otherAllow: "its 'allow' is another one than that of the device"
+            case .loopback: "only programs of this machine reach it"
             case .tooMany: "a device has at most \(DeviceFacts.mostStreams) streams"
             }
         control.post(

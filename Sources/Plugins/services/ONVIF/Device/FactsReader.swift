@@ -11,8 +11,17 @@ struct FactsReader {
         /// Nil where the file has a variable: the sink tells its port and path when it serves.
         var port: Int?
         var path: String?
-        var users: String?
+        var audience: Audience
+        /// Empty for all addresses.
+        var address: String
         var isSecure: Bool
+
+        /// The address alone at which it can be reached; nil where it listens at all of them.
+        var ownAddress: IPAddress? {
+            guard let address = IPAddress(address), address != IPAddress(high: 0, low: 0), address != IPAddress(v4: 0)
+            else { return nil }
+            return address
+        }
     }
 
     /// A stream that is no profile, and why, as words of an event.
@@ -21,7 +30,7 @@ struct FactsReader {
         var why: Reason
 
         enum Reason: String, Sendable {
-            case otherUsers, noUsers, tooMany
+            case otherUsers, noUsers, otherAllow, loopback, tooMany
         }
     }
 
@@ -33,8 +42,10 @@ struct FactsReader {
     }
 
     let control: any RunControl
-    /// The list of users that all streams of the device have.
-    var users: String?
+    /// That of all streams of the device.
+    var audience: Audience
+    /// Whether only programs of this machine reach the device.
+    var isLoopback = false
     /// For the formats of stages. No unit finds room in it.
     let inbox: UnitInbox
 
@@ -64,7 +75,11 @@ struct FactsReader {
             let port = options.value("port", of: stage)?.asInt.flatMap { (1...65_535).contains($0) ? $0 : nil }
             let path = options.value("path", of: stage)?.asString.flatMap { $0.hasPrefix("/") ? $0 : nil }
             return Sink(
-                id: stage.id, port: port, path: path, users: options.value("users", of: stage)?.asString,
+                id: stage.id, port: port, path: path,
+                audience: Audience(
+                    users: options.value("users", of: stage)?.asString,
+                    allow: options.value("allow", of: stage)?.asArray?.map { $0.asString ?? "" } ?? []),
+                address: options.value("address", of: stage)?.asString ?? "",
                 isSecure: options.value("certificate", of: stage)?.asString != nil)
         }
     }
@@ -79,8 +94,8 @@ struct FactsReader {
         var left: Set<LeftOut> = []
         var streams: [StreamFacts] = []
         for sink in Self.sinks(options, graph) {
-            guard sink.users == users else {
-                left.insert(LeftOut(stage: sink.id, why: sink.users == nil ? .noUsers : .otherUsers))
+            if let why = why(sink) {
+                left.insert(LeftOut(stage: sink.id, why: why))
                 continue
             }
             guard let stream = stream(sink, serving[sink.id], graph, options, &formats) else { continue }
@@ -95,9 +110,17 @@ struct FactsReader {
             let (a, b) = (one.element.width * one.element.height, other.element.width * other.element.height)
             return (-a, one.offset) < (-b, other.offset)
         }.map(\.element)
+        facts.audience = audience
         facts.motionStages = stages("motion-detect", graph)
         facts.faceStages = stages("face-effect", graph)
         return left
+    }
+
+    /// Why a sink's stream is no profile; nil where it is one.
+    private func why(_ sink: Sink) -> LeftOut.Reason? {
+        guard sink.audience.users == audience.users else { return sink.audience.users == nil ? .noUsers : .otherUsers }
+        guard sink.audience.allow == audience.allow else { return .otherAllow }
+        return !isLoopback && sink.ownAddress?.isLoopback ?? false ? .loopback : nil
     }
 
     private func stages(_ use: String, _ graph: ChainGraph) -> [String: String] {
@@ -124,6 +147,7 @@ struct FactsReader {
                 isSecure: sink.isSecure, codec: format.codec, width: video.width, height: video.height,
                 rate: video.frameRate, bitrateKbps: number("bitrateKbps").map { Int($0) } ?? format.bitrateKbps,
                 unitStage: stage, source: graph.source(of: stage))
+            facts.host = sink.ownAddress.map { $0.isIPv4 ? "\($0)" : "[\($0)]" }
             facts.codecProfile = Self.profile(format)
             if let seconds = number("keyframeSeconds"), facts.wholeRate > 0 {
                 facts.groupLength = max(Int((seconds * Double(facts.wholeRate)).rounded()), 1)

@@ -15,7 +15,7 @@ struct DeviceRequest: Sendable {
     /// Whether a page of a browser sends it, of another site or of this one under another name.
     var isFromPage = false
     var body: [UInt8] = []
-    var peer = PeerAddress.local
+    var client = Client.local
     /// The connection's own end, as a URL has it: `192.0.2.7`, `[2001:db8::7]`.
     var localHost = "127.0.0.1"
 }
@@ -57,6 +57,9 @@ struct DeviceEndpoint: Sendable {
         let moment = LoginCheck.Moment(wall: wall(), now: MonotonicTime.now())
         let path = String(request.target.prefix { $0 != "?" })
         let isOpen = login.withLock(\.isOpen)
+        guard facts.withLock({ $0.audience.takes(request.client.address) }) else {
+            return .now(Self.plain(403, "'allow' of rtsp-sink does not list this address."))
+        }
         // Without users only the place of a client protects: a page that somebody opens must not become one.
         guard !request.isFromPage, !isOpen || isOwn(request.host) else {
             return .now(
@@ -106,15 +109,19 @@ struct DeviceEndpoint: Sendable {
         let soap = try SOAPRequest(request.body)
         let space = soap.body.space
         var isKnown = false
-        if !(space == Namespaces.device && DeviceService.open.contains(soap.body.name)) {
+        // What a service can do says each before a login (ONVIF's core specification, 5.9.1).
+        if soap.body.name != "GetServiceCapabilities",
+            !(space == Namespaces.device && DeviceService.open.contains(soap.body.name))
+        {
             let verdict = login.withLock {
                 $0.judge(
                     soap.token, for: soap.body.hashValue, request.authorization, method: request.method,
                     target: request.target,
-                    from: request.peer, at: moment)
+                    from: request.client, at: moment)
             }
             if let refusal = refusal(verdict, moment) { return .now(refusal) }
-            isKnown = true
+            // Without users everybody is a stranger, and no address may have all connections.
+            isKnown = verdict != .granted("")
         }
         let reach = reach(request)
         let call = Call(
@@ -194,6 +201,10 @@ struct DeviceEndpoint: Sendable {
                     "The time in the request differs by more than \(LoginCheck.tolerance) s from this device's: set the clock."
                 ), moment)
         case .replayed: return refused(fault("The nonce was used before."), moment)
+        case .crowded:
+            return refused(
+                fault("There were too many logins of this address within a minute: log in by HTTP digest.", 401), moment
+            )
         case .pause(let seconds):
             var answer = Self.fault(fault("Too many wrong passwords. Wait \(seconds) s.", 403))
             answer.fields["Retry-After"] = "\(seconds)"
@@ -211,7 +222,8 @@ struct DeviceEndpoint: Sendable {
         }
         let verdict = login.withLock {
             $0.judge(
-                request.authorization, method: request.method, target: request.target, from: request.peer, at: moment)
+                request.authorization, method: request.method, target: request.target, from: request.client,
+                at: moment)
         }
         if var refusal = refusal(verdict, moment) {
             refusal.body = []
@@ -221,12 +233,12 @@ struct DeviceEndpoint: Sendable {
         guard let token = URLText.unescaped(path.dropFirst(ServicePath.snapshot.count)),
             let stage = facts.withLock({ $0.stream(token)?.pictureStage })
         else { return .now(Self.plain(404, "This stream has no snapshots.")) }
-        let snapshots = snapshots
+        let (snapshots, isKnown) = (snapshots, verdict != .granted(""))
         return .later { give in
             snapshots.ask(stage) { outcome in
                 switch outcome {
                 case .picture(let bytes):
-                    give(DeviceAnswer(status: 200, type: "image/jpeg", body: bytes, isKnown: true))
+                    give(DeviceAnswer(status: 200, type: "image/jpeg", body: bytes, isKnown: isKnown))
                 case .none: give(Self.plain(503, "The stream has given no picture in time."))
                 case .hidden: give(Self.plain(404, "This stream has no snapshots."))
                 case .crowded: give(Self.plain(503, "Too many clients wait for pictures."))

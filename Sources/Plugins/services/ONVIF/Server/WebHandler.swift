@@ -17,7 +17,7 @@ final class WebHandler: ChannelInboundHandler {
     }
 
     private let endpoint: DeviceEndpoint
-    private let peer: PeerAddress
+    private let client: Client
     private let tell: (News) -> Void
     private var request: DeviceRequest?
     private var isLast = false
@@ -28,8 +28,8 @@ final class WebHandler: ChannelInboundHandler {
     /// Tells what answers later that the client has gone.
     private var withdraw: (@Sendable () -> Void)?
 
-    init(_ endpoint: DeviceEndpoint, peer: PeerAddress, tell: @escaping (News) -> Void) {
-        (self.endpoint, self.peer, self.tell) = (endpoint, peer, tell)
+    init(_ endpoint: DeviceEndpoint, client: Client, tell: @escaping (News) -> Void) {
+        (self.endpoint, self.client, self.tell) = (endpoint, client, tell)
     }
 
     func handlerAdded(context: ChannelHandlerContext) { wait(WebServer.Limits.idle, context) }
@@ -80,9 +80,12 @@ final class WebHandler: ChannelInboundHandler {
         request.isFromPage =
             head.headers.contains(name: "origin")
             || head.headers.first(name: "sec-fetch-site").map { $0 != "none" && $0 != "same-origin" } ?? false
-        request.peer = peer
+            // They leave those fields out where the device has a plain address; no recorder sends this one.
+            || head.headers.contains(name: "referer")
+        request.client = client
         if let local = context.localAddress, let text = local.ipAddress {
-            request.localHost = text.contains(":") ? "[\(text)]" : text
+            // A socket of both families sees clients of the version 4 at mapped addresses.
+            request.localHost = IPAddress(text).map { $0.isIPv4 ? "\($0)" : "[\(text)]" } ?? text
         }
         self.request = request
         if hosts.count > 1 || hosts.isEmpty && (head.version.major, head.version.minor) >= (1, 1) {
@@ -129,6 +132,8 @@ final class WebHandler: ChannelInboundHandler {
         head.headers.add(name: "Content-Length", value: "\(answer.body.count)")
         head.headers.add(name: "Cache-Control", value: "no-store")
         head.headers.add(name: "X-Content-Type-Options", value: "nosniff")
+        // A page of another place must not even show a picture (Fetch standard, 3.7).
+        head.headers.add(name: "Cross-Origin-Resource-Policy", value: "same-origin")
         head.headers.add(name: "Server", value: "framehost")
         for (name, value) in answer.fields.sorted(by: { $0.key < $1.key }) {
             head.headers.add(name: name, value: value)

@@ -80,7 +80,9 @@ final class WebServer: Sendable {
         _ channel: any Channel, _ endpoint: DeviceEndpoint, _ connections: Locked<Connections>
     ) throws {
         let key = ObjectIdentifier(channel)
-        let peer = PeerAddress(of: channel)
+        let client = Client(
+            network: PeerAddress(of: channel),
+            address: channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) } ?? IPAddress(high: 0, low: 0))
         let isShort =
             try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable { (socket: NIOBSDSocket.Handle) in
                 // NIO accepts without close-on-exec.
@@ -90,7 +92,7 @@ final class WebServer: Sendable {
         let (isTaken, pushedOut) = connections.withLock { connections -> (Bool, (any Channel)?) in
             guard !connections.isStopping,
                 case .taken(let other) = connections.book.open(
-                    key, peer, isShort: isShort, now: MonotonicTime.now())
+                    key, client.network, isShort: isShort, now: MonotonicTime.now())
             else { return (false, nil) }
             connections.open[key] = channel
             return (true, other.flatMap { connections.open.removeValue(forKey: $0) })
@@ -112,7 +114,7 @@ final class WebServer: Sendable {
             withPipeliningAssistance: true, withErrorHandling: true, withEncoderConfiguration: .init(),
             withDecoderLimitConfiguration: limits)
         try channel.pipeline.syncOperations.addHandler(
-            WebHandler(endpoint, peer: peer) { news in
+            WebHandler(endpoint, client: client) { news in
                 connections.withLock { connections in
                     switch news {
                     case .begins: connections.book.beginAnswer(key)

@@ -3,6 +3,7 @@
 import FrameCore
 import FrameNetwork
 import Glibc
+import ServerAccess
 
 /// The server's pair of UDP ports: RTP on an even one, RTCP on the next (RFC 3550, 11). All readers share it.
 struct DatagramPorts {

@@ -3,6 +3,7 @@
 import CDatagram
 import FrameNetwork
 import Glibc
+import ServerAccess
 
 /// A socket address as C takes it, at one place in memory. Immutable: the invariant behind `@unchecked Sendable`.
 final class SocketAddressStorage: @unchecked Sendable {

@@ -4,6 +4,7 @@ import FrameCore
 import FrameNetwork
 import FrameSupport
 import Glibc
+import ServerAccess
 import Synchronization
 
 /// All streams of one port: sockets, sessions and readers.

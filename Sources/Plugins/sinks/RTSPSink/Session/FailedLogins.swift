@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// Counts wrong passwords, and requests from addresses that may not ask, by address and path. They are reported at
 /// intervals, so that a brute-force attack is visible and cannot flood the log.
 ///

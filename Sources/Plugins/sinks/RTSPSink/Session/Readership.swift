@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// What a reader lost of its sound.
 struct SoundFigures: Sendable, Equatable {
     /// Units that were dropped because it, or its loop, was too slow.

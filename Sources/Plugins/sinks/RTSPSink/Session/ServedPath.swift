@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// What signalling must know about a path: its stream, and who may play it and how.
 struct ServedPath: Sendable {
     /// The stream's description. Its address is filled in for each client.

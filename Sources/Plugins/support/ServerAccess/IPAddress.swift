@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import ServerAccess
-
 /// An IPv4 or IPv6 address as 16 bytes; IPv4 as `::ffff:a.b.c.d` (RFC 4291, 2.5.5.2), so that both ways of writing one
 /// are equal.
-struct IPAddress: Sendable, Hashable, CustomStringConvertible {
-    var high: UInt64
-    var low: UInt64
+public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
+    /// The first eight bytes.
+    public var high: UInt64
+    /// The last eight bytes.
+    public var low: UInt64
 
-    init(high: UInt64, low: UInt64) {
+    /// The 16 bytes as two numbers.
+    public init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
 
-    init(v4: UInt32) {
+    /// An address of the version 4, as a number.
+    public init(v4: UInt32) {
         high = 0
         low = 0xffff_0000_0000 | UInt64(v4)
     }
 
-    static let loopback = IPAddress(v4: 0x7f00_0001)
+    /// `127.0.0.1`.
+    public static let loopback = IPAddress(v4: 0x7f00_0001)
 
-    var isIPv4: Bool { high == 0 && low >> 32 == 0xffff }
-    var isLoopback: Bool { isIPv4 ? low >> 24 & 0xff == 127 : high == 0 && low == 1 }
+    /// Whether it is of the version 4, mapped or not.
+    public var isIPv4: Bool { high == 0 && low >> 32 == 0xffff }
+    /// Whether only programs of this machine reach it.
+    public var isLoopback: Bool { isIPv4 ? low >> 24 & 0xff == 127 : high == 0 && low == 1 }
 
     /// Dotted quad, or RFC 4291 text; an interface's name after `%` is left out. Nil for anything else.
-    init?(_ text: some StringProtocol) {
+    public init?(_ text: some StringProtocol) {
         let text = text.prefix { $0 != "%" }
         if !text.contains(":") {
             guard let word = Self.quad(text) else { return nil }
@@ -80,7 +85,7 @@ struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// RFC 5952 text; IPv4 as a dotted quad.
-    var description: String {
+    public var description: String {
         if isIPv4 {
             return [24, 16, 8, 0].map { (bits: UInt64) in "\(low >> bits & 0xff)" }.joined(separator: ".")
         }
@@ -100,12 +105,12 @@ struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// Addresses that share a prefix: `192.168.1.0/24`, `fd00::/8`, or one address alone (RFC 4632).
-struct AddressRange: Sendable, Equatable {
+public struct AddressRange: Sendable, Equatable {
     private let base: IPAddress
     private let prefixBits: Int
 
     /// Nil for a text that is not such a range.
-    init?(_ text: String) {
+    public init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 1 || parts.count == 2, let address = IPAddress(parts[0]) else { return nil }
         base = address
@@ -118,7 +123,8 @@ struct AddressRange: Sendable, Equatable {
         prefixBits = Int(bits) + (isQuad ? 96 : 0)
     }
 
-    func contains(_ address: IPAddress) -> Bool {
+    /// Whether the address lies in it.
+    public func contains(_ address: IPAddress) -> Bool {
         let highMask: UInt64 = prefixBits == 0 ? 0 : prefixBits >= 64 ? .max : .max << UInt64(64 - prefixBits)
         let lowMask: UInt64 = prefixBits <= 64 ? 0 : prefixBits == 128 ? .max : .max << UInt64(128 - prefixBits)
         return (address.high ^ base.high) & highMask == 0 && (address.low ^ base.low) & lowMask == 0
