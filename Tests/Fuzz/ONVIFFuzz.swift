@@ -220,7 +220,7 @@ private func texts(_ bytes: [UInt8]) {
     }
     if let seconds = XMLTime.duration(text) { precondition(seconds >= 0 && seconds <= 864_000, text) }
     precondition(URLText.unescaped(URLText.escaped(text)) == text, text)
-    _ = TopicFilter(text).takes(.motion)
+    _ = TopicFilter(text).topics(of: .motion)
     _ = HostName(text)
     let node = XMLNode("a", text, [("b", text)])
     if bytes.count < 8000 { precondition((try? XMLReader.read(node.bytes)) != nil, "cannot be read again") }

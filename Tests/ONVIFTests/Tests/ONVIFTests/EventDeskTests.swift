@@ -22,8 +22,10 @@ import Testing
     }
 
     private var count: Int { got.withLock(\.count) }
+    /// What the messages of one of the two topics of motion say.
     private func messages(_ index: Int) -> [Bool] {
-        got.withLock { $0.indices.contains(index) ? $0[index]?.messages.map(\.change.isTrue) ?? [] : [] }
+        let all = got.withLock { $0.indices.contains(index) ? $0[index]?.messages ?? [] : [] }
+        return all.filter { $0.topic == "tns1:VideoSource/MotionAlarm" }.map(\.change.isTrue)
     }
 
     @Test func aPullWaitsForAChange() throws {
@@ -75,9 +77,10 @@ import Testing
         for number in 0..<1000 {
             desk.note(.motion, stage: "a", isTrue: number % 2 == 0, wall: 1, now: 1)
         }
-        #expect(desk.counts.lost == 1001 - EventDesk.mostMessages)
+        // Motion has two topics.
+        #expect(desk.counts.lost == 2002 - EventDesk.mostMessages)
         pull(desk, id)
-        #expect(messages(0).count == EventDesk.mostMessages && messages(0).last == false)
+        #expect(messages(0).count == EventDesk.mostMessages / 2 && messages(0).last == false)
         for _ in 1..<EventDesk.mostSubscriptions {
             #expect(desk.subscribe(.all, seconds: 10, wall: 0, now: 0) != nil)
         }
@@ -99,11 +102,55 @@ import Testing
     }
 
     @Test func filtersByTopic() {
-        #expect(TopicFilter("tns1:VideoSource/MotionAlarm").takes(.motion))
-        #expect(!TopicFilter("tns1:VideoSource/MotionAlarm").takes(.faces))
-        #expect(TopicFilter("tns1:RuleEngine//.").takes(.faces))
-        #expect(TopicFilter("x:Other | y:RuleEngine//.").takes(.motion))
-        #expect(!TopicFilter("tns1:Device//.").takes(.motion))
-        #expect(TopicFilter.all.takes(.faces))
+        let cells = "tns1:RuleEngine/CellMotionDetector/Motion"
+        #expect(TopicFilter("tns1:VideoSource/MotionAlarm").topics(of: .motion) == ["tns1:VideoSource/MotionAlarm"])
+        #expect(TopicFilter("tns1:VideoSource/MotionAlarm").topics(of: .faces).isEmpty)
+        #expect(TopicFilter("tns1:RuleEngine//.").topics(of: .faces).count == 1)
+        #expect(TopicFilter("x:Other | y:RuleEngine//.").topics(of: .motion) == [cells])
+        #expect(TopicFilter("tns1:Device//.").topics(of: .motion).isEmpty)
+        #expect(TopicFilter.all.topics(of: .motion).count == 2)
+    }
+
+    // MARK: What a client asked for
+
+    private static let topics = EventProperty.Kind.allCases.flatMap { TopicFilter.topics[$0, default: []] }
+
+    /// Expressions, with the topics that each takes.
+    private static let expressions: [(text: String, takes: Set<String>)] =
+        topics.map { ($0, [$0]) } + [
+            ("tns1:RuleEngine//.", Set(topics.filter { $0.contains("RuleEngine") })),
+            ("tns1:VideoSource//.", Set(topics.filter { $0.contains("VideoSource") })), ("tns1:Device//.", []),
+        ]
+
+    /// Whatever a client's filter and limit are: it gets each message of its topics once, in order, and no other, and
+    /// no answer has more than its limit.
+    @Test(arguments: 0..<100) func keepsFilterAndLimit(round: Int) throws {
+        let desk = EventDesk()
+        desk.setStages([.motion: ["m": "cam"], .faces: ["f": "cam"]], wall: 0, now: 0)
+        let chosen = Self.expressions.filter { _ in Bool.random() }
+        let wanted = chosen.isEmpty ? Set(Self.topics) : chosen.reduce(into: []) { $0.formUnion($1.takes) }
+        let filter = chosen.isEmpty ? TopicFilter.all : TopicFilter(chosen.map(\.text).joined(separator: "|"))
+        let id = try #require(desk.subscribe(filter, seconds: nil, wall: 0, now: 0)).id
+        var expected = ["faces", "motion"].flatMap { name in
+            TopicFilter.topics[EventProperty.Kind(rawValue: name)!, default: []].map { "\($0) false true" }
+        }
+        var state: [EventProperty.Kind: Bool] = [:]
+        for _ in 0..<Int.random(in: 0..<20) {
+            let (kind, isTrue) = (EventProperty.Kind.allCases.randomElement()!, Bool.random())
+            desk.note(kind, stage: kind == .motion ? "m" : "f", isTrue: isTrue, wall: 1, now: 1)
+            guard state.updateValue(isTrue, forKey: kind) ?? false != isTrue else { continue }
+            expected += TopicFilter.topics[kind, default: []].map { "\($0) \(isTrue) false" }
+        }
+        expected = expected.filter { text in wanted.contains { text.hasPrefix("\($0) ") } }
+        let limit = Int.random(in: 1...5)
+        var all: [String] = []
+        for _ in 0...expected.count {
+            let got = got
+            _ = desk.pull(id, most: limit, seconds: 0, now: 2) { pulled in got.withLock { $0 = [pulled] } }
+            let messages = got.withLock { $0.first??.messages ?? [] }
+            #expect(messages.count == min(limit, expected.count - all.count))
+            all += messages.map { "\($0.topic) \($0.change.isTrue) \($0.isFirst)" }
+        }
+        #expect(all == expected, "\(chosen.map(\.text))")
     }
 }

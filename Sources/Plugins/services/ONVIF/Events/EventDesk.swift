@@ -6,13 +6,16 @@ import FrameCore
 /// seconds since 1970 in messages.
 final class EventDesk: Sendable {
     static let mostSubscriptions = 16
-    static let mostMessages = 64
+    /// Of a subscription. The states of 32 video sources, of three topics each, find room.
+    static let mostMessages = 96
     /// Of a PullMessages, seconds.
     static let longestPull = 60.0
     /// Of a subscription: unless asked otherwise, and the bounds of what may be asked for. Seconds.
     static let (usualLife, shortestLife, longestLife) = (600.0, 10.0, 3600.0)
 
+    /// One notification: a topic of a property.
     struct Message: Sendable, Equatable {
+        var topic: String
         var change: EventState.Change
         /// Seconds since 1970.
         var at: Int64
@@ -38,6 +41,21 @@ final class EventDesk: Sendable {
         var messages: [Message] = []
         var ends: Int64
         var pull: Pull?
+
+        /// Queues what the filter takes of changes, one message for each topic. The oldest messages go if there are too
+        /// many.
+        ///
+        /// - Returns: How many went.
+        mutating func queue(_ changes: [EventState.Change], at wall: Int64, isFirst: Bool) -> Int {
+            messages += changes.flatMap { change in
+                filter.topics(of: change.property.kind).map {
+                    Message(topic: $0, change: change, at: wall, isFirst: isFirst)
+                }
+            }
+            let lost = max(messages.count - EventDesk.mostMessages, 0)
+            messages.removeFirst(lost)
+            return lost
+        }
     }
 
     private struct State {
@@ -70,9 +88,7 @@ final class EventDesk: Sendable {
     /// [service thread]
     func setStages(_ stages: [EventProperty.Kind: [String: String]], wall: Int64, now: Int64) {
         let due = state.withLock { state in
-            state.properties.setStages(stages).flatMap {
-                Self.tell(Message(change: $0, at: wall, isFirst: false), &state, now)
-            }
+            Self.tell(state.properties.setStages(stages), wall, &state, now)
         }
         due.forEach { $0() }
     }
@@ -81,21 +97,20 @@ final class EventDesk: Sendable {
     func note(_ kind: EventProperty.Kind, stage: String, isTrue: Bool, wall: Int64, now: Int64) {
         let due = state.withLock { state -> [Due] in
             guard let change = state.properties.note(kind, stage: stage, isTrue: isTrue) else { return [] }
-            return Self.tell(Message(change: change, at: wall, isFirst: false), &state, now)
+            return Self.tell([change], wall, &state, now)
         }
         due.forEach { $0() }
     }
 
-    private static func tell(_ message: Message, _ state: inout State, _ now: Int64) -> [Due] {
+    private static func tell(
+        _ changes: [EventState.Change], _ wall: Int64, _ state: inout State, _ now: Int64
+    ) -> [Due] {
         var due: [Due] = []
         for id in state.subscriptions.keys {
-            guard state.subscriptions[id]?.filter.takes(message.change.property.kind) == true else { continue }
-            if state.subscriptions[id]?.messages.count ?? 0 >= mostMessages {
-                state.subscriptions[id]?.messages.removeFirst()
-                state.lost += 1
+            state.lost += state.subscriptions[id]?.queue(changes, at: wall, isFirst: false) ?? 0
+            if state.subscriptions[id]?.messages.isEmpty == false, let one = answer(id, &state, now) {
+                due.append(one)
             }
-            state.subscriptions[id]?.messages.append(message)
-            if let one = answer(id, &state, now) { due.append(one) }
         }
         return due
     }
@@ -151,28 +166,20 @@ final class EventDesk: Sendable {
             guard !state.isClosed, state.subscriptions.count < Self.mostSubscriptions, state.subscriptions[id] == nil
             else { return nil }
             var subscription = Subscription(filter: filter, ends: now + Self.ns(life))
-            subscription.messages = Self.states(state, filter, wall)
+            state.lost += subscription.queue(state.properties.all, at: wall, isFirst: true)
             state.subscriptions[id] = subscription
             return (id, life)
-        }
-    }
-
-    private static func states(_ state: State, _ filter: TopicFilter, _ wall: Int64) -> [Message] {
-        state.properties.all.filter { filter.takes($0.property.kind) }.prefix(mostMessages).map {
-            Message(change: $0, at: wall, isFirst: true)
         }
     }
 
     /// Tells all states again. False for an unknown subscription.
     func synchronise(_ id: String, wall: Int64, now: Int64) -> Bool {
         let due = state.withLock { state -> Due?? in
-            guard let subscription = state.subscriptions[id] else { return nil }
+            guard var subscription = state.subscriptions[id] else { return nil }
             // Behind what was not fetched yet; the oldest of that go.
-            let messages = subscription.messages + Self.states(state, subscription.filter, wall)
-            let lost = max(messages.count - Self.mostMessages, 0)
-            state.subscriptions[id]?.messages = Array(messages.dropFirst(lost))
-            state.lost += lost
-            let hasSome = state.subscriptions[id]?.messages.isEmpty == false
+            state.lost += subscription.queue(state.properties.all, at: wall, isFirst: true)
+            state.subscriptions[id] = subscription
+            let hasSome = !subscription.messages.isEmpty
             return .some(hasSome ? Self.answer(id, &state, now) : nil)
         }
         due.flatMap { $0 }?()
@@ -201,7 +208,9 @@ final class EventDesk: Sendable {
     /// Gives messages when there are some, at most `seconds` from now. One waits for each subscription: an earlier one
     /// is answered with what there is.
     ///
-    /// - Parameter give: Called once, on any thread, unless withdrawn; nil when the subscription has ended.
+    /// - Parameters:
+    ///   - most: Messages that the client takes.
+    ///   - give: Called once, on any thread, unless withdrawn; nil when the subscription has ended.
     /// - Returns: Its number, for ``withdraw(_:_:)``.
     func pull(
         _ id: String, most: Int, seconds: Double, now: Int64, give: @escaping @Sendable (Pulled?) -> Void

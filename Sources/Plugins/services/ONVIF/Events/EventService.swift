@@ -123,39 +123,35 @@ struct EventService: Sendable {
             [
                 XMLNode("tev:CurrentTime", XMLTime.text(wall)),
                 XMLNode("tev:TerminationTime", XMLTime.text(wall + Int64(pulled.left.rounded()))),
-            ] + pulled.messages.flatMap(notifications))
+            ] + pulled.messages.map(notification))
     }
 
     private static let concrete = "http://www.onvif.org/ver10/tev/topicExpression/ConcreteSet"
 
-    /// One for each topic of the property.
-    private static func notifications(_ message: EventDesk.Message) -> [XMLNode] {
-        let property = message.change.property
-        return TopicFilter.topics[property.kind, default: []].map { topic in
-            let shape = shape(topic)
-            return XMLNode(
-                "wsnt:NotificationMessage", [],
-                [
-                    XMLNode("wsnt:Topic", topic, [("Dialect", concrete)]),
-                    XMLNode(
-                        "wsnt:Message", [],
-                        [
-                            XMLNode(
-                                "tt:Message",
-                                [
-                                    ("UtcTime", XMLTime.text(message.at)),
-                                    ("PropertyOperation", message.isFirst ? "Initialized" : "Changed"),
-                                ],
-                                [
-                                    XMLNode(
-                                        "tt:Source", [],
-                                        shape.sources.map { item($0, $0 == "Rule" ? "framehost" : property.source) }),
-                                    XMLNode(
-                                        "tt:Data", [], [item(shape.data, message.change.isTrue ? "true" : "false")]),
-                                ])
-                        ]),
-                ])
-        }
+    private static func notification(_ message: EventDesk.Message) -> XMLNode {
+        let source = message.change.property.source
+        let shape = shape(message.topic)
+        return XMLNode(
+            "wsnt:NotificationMessage", [],
+            [
+                XMLNode("wsnt:Topic", message.topic, [("Dialect", concrete)]),
+                XMLNode(
+                    "wsnt:Message", [],
+                    [
+                        XMLNode(
+                            "tt:Message",
+                            [
+                                ("UtcTime", XMLTime.text(message.at)),
+                                ("PropertyOperation", message.isFirst ? "Initialized" : "Changed"),
+                            ],
+                            [
+                                XMLNode(
+                                    "tt:Source", [],
+                                    shape.sources.map { item($0, $0 == "Rule" ? "framehost" : source) }),
+                                XMLNode("tt:Data", [], [item(shape.data, message.change.isTrue ? "true" : "false")]),
+                            ])
+                    ]),
+            ])
     }
 
     private static func item(_ name: String, _ value: String) -> XMLNode {

@@ -42,6 +42,6 @@ struct TopicFilter: Sendable, Equatable {
         return wanted.contains { $0.path == plain || $0.isTree && plain.hasPrefix("\($0.path)/") }
     }
 
-    /// Whether it takes any topic of a kind.
-    func takes(_ kind: EventProperty.Kind) -> Bool { Self.topics[kind, default: []].contains { takes($0) } }
+    /// The topics of a kind that it takes, in a fixed order.
+    func topics(of kind: EventProperty.Kind) -> [String] { Self.topics[kind, default: []].filter(takes) }
 }
