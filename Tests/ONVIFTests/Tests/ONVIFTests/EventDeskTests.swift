@@ -30,7 +30,7 @@ import Testing
 
     @Test func aPullWaitsForAChange() throws {
         let desk = desk()
-        let id = try #require(desk.subscribe(.all, seconds: nil, wall: 0, now: 0)).id
+        let id = try #require(desk.subscribe(.all, from: "a", seconds: nil, wall: 0, now: 0)).id
         pull(desk, id)
         #expect(messages(0) == [false])
         pull(desk, id)
@@ -46,7 +46,7 @@ import Testing
 
     @Test func whatAClientDidNotGetStaysForTheNext() throws {
         let desk = desk()
-        let id = try #require(desk.subscribe(.all, seconds: nil, wall: 0, now: 0)).id
+        let id = try #require(desk.subscribe(.all, from: "a", seconds: nil, wall: 0, now: 0)).id
         pull(desk, id)
         let number = pull(desk, id)
         desk.withdraw(id, number)
@@ -58,7 +58,7 @@ import Testing
 
     @Test func aSourceMovesAsLongAsAnyStageSaysSo() throws {
         let desk = desk(["a": "cam", "b": "cam", "c": "other"])
-        let id = try #require(desk.subscribe(.all, seconds: nil, wall: 0, now: 0)).id
+        let id = try #require(desk.subscribe(.all, from: "a", seconds: nil, wall: 0, now: 0)).id
         pull(desk, id)
         #expect(messages(0).count == 2)
         desk.note(.motion, stage: "a", isTrue: true, wall: 1, now: 1)
@@ -73,7 +73,7 @@ import Testing
 
     @Test func nothingGrowsWithoutBound() throws {
         let desk = desk()
-        let id = try #require(desk.subscribe(.all, seconds: nil, wall: 0, now: 0)).id
+        let id = try #require(desk.subscribe(.all, from: "a", seconds: nil, wall: 0, now: 0)).id
         for number in 0..<1000 {
             desk.note(.motion, stage: "a", isTrue: number % 2 == 0, wall: 1, now: 1)
         }
@@ -81,10 +81,10 @@ import Testing
         #expect(desk.counts.lost == 2002 - EventDesk.mostMessages)
         pull(desk, id)
         #expect(messages(0).count == EventDesk.mostMessages / 2 && messages(0).last == false)
-        for _ in 1..<EventDesk.mostSubscriptions {
-            #expect(desk.subscribe(.all, seconds: 10, wall: 0, now: 0) != nil)
+        for number in 1..<EventDesk.mostSubscriptions {
+            #expect(desk.subscribe(.all, from: "\(number)", seconds: 10, wall: 0, now: 0) != nil)
         }
-        #expect(desk.subscribe(.all, seconds: 10, wall: 0, now: 0) == nil)
+        #expect(desk.subscribe(.all, from: "more", seconds: 10, wall: 0, now: 0) == nil)
         desk.tick(now: 11_000_000_000)
         #expect(desk.counts.subscriptions == 1)
         #expect(desk.renew(id, seconds: 1e300, now: 0) == EventDesk.longestLife)
@@ -93,12 +93,12 @@ import Testing
 
     @Test func theEndAnswersEverybody() throws {
         let desk = desk()
-        let id = try #require(desk.subscribe(.all, seconds: nil, wall: 0, now: 0)).id
+        let id = try #require(desk.subscribe(.all, from: "a", seconds: nil, wall: 0, now: 0)).id
         pull(desk, id)
         pull(desk, id)
         desk.close()
         #expect(count == 2)
-        #expect(desk.subscribe(.all, seconds: nil, wall: 0, now: 0) == nil)
+        #expect(desk.subscribe(.all, from: "a", seconds: nil, wall: 0, now: 0) == nil)
     }
 
     @Test func filtersByTopic() {
@@ -130,7 +130,7 @@ import Testing
         let chosen = Self.expressions.filter { _ in Bool.random() }
         let wanted = chosen.isEmpty ? Set(Self.topics) : chosen.reduce(into: []) { $0.formUnion($1.takes) }
         let filter = chosen.isEmpty ? TopicFilter.all : TopicFilter(chosen.map(\.text).joined(separator: "|"))
-        let id = try #require(desk.subscribe(filter, seconds: nil, wall: 0, now: 0)).id
+        let id = try #require(desk.subscribe(filter, from: "a", seconds: nil, wall: 0, now: 0)).id
         var expected = ["faces", "motion"].flatMap { name in
             TopicFilter.topics[EventProperty.Kind(rawValue: name)!, default: []].map { "\($0) false true" }
         }
@@ -152,5 +152,79 @@ import Testing
             all += messages.map { "\($0.topic) \($0.change.isTrue) \($0.isFirst)" }
         }
         #expect(all == expected, "\(chosen.map(\.text))")
+    }
+
+    // MARK: Room
+
+    /// Whatever clients do, an address has at most four, no more than sixteen are there, and nobody loses one that it
+    /// uses to somebody else.
+    @Test(arguments: 0..<50) func anAddressHoldsFew(round: Int) {
+        let desk = desk()
+        var made: [(client: String, id: String)] = []
+        /// When each was made or pulled.
+        var used: [String: Int64] = [:]
+        for step in 0..<200 {
+            let now = Int64(step) * 1_000_000_000
+            if Int.random(in: 0..<3) > 0, let one = made.randomElement() {
+                _ = desk.pull(one.id, most: 1, seconds: 0, now: now) { _ in }
+                used[one.id] = now
+                continue
+            }
+            let client = "\(Int.random(in: 0..<8))"
+            let new = desk.subscribe(.all, from: client, seconds: 3600, wall: 0, now: now)
+            let gone = made.filter { !desk.has($0.id) }
+            made.removeAll { one in gone.contains { $0.id == one.id } }
+            #expect(gone.count <= 1)
+            for one in gone where one.client != client {
+                #expect(now - used[one.id, default: 0] >= 30_000_000_000)
+                #expect(made.count == EventDesk.mostSubscriptions - 1)
+            }
+            guard let new else {
+                #expect(made.count == EventDesk.mostSubscriptions && gone.isEmpty)
+                continue
+            }
+            made.append((client, new.id))
+            used[new.id] = now
+            #expect(made.filter { $0.client == client }.count <= EventDesk.mostOfAnAddress)
+            #expect(desk.counts.subscriptions == made.count && made.count <= EventDesk.mostSubscriptions)
+        }
+    }
+
+    @Test func aRecorderThatComesAgainTakesItsOwnPlace() throws {
+        let desk = desk()
+        let ids = try (0..<EventDesk.mostOfAnAddress).map { number in
+            try #require(desk.subscribe(.all, from: "a", seconds: 3600, wall: 0, now: Int64(number))).id
+        }
+        // Its client waits. What it has waited for so far is empty.
+        pull(desk, ids[0], seconds: 0, now: 5)
+        pull(desk, ids[0], seconds: 60, now: 6)
+        let other = try #require(desk.subscribe(.all, from: "b", seconds: 3600, wall: 0, now: 6)).id
+        #expect(desk.subscribe(.all, from: "a", seconds: 3600, wall: 0, now: 7) != nil)
+        #expect(desk.has(ids[0]) && !desk.has(ids[1]) && desk.has(ids[2]) && desk.has(other))
+    }
+
+    @Test func whoWaitsOnTheOneThatGoesIsAnswered() throws {
+        let desk = desk()
+        for number in 0..<EventDesk.mostOfAnAddress {
+            let id = try #require(desk.subscribe(.all, from: "a", seconds: 3600, wall: 0, now: Int64(number))).id
+            pull(desk, id, seconds: 0, now: Int64(number))
+            pull(desk, id, seconds: 60, now: Int64(number))
+        }
+        let before = count
+        #expect(desk.subscribe(.all, from: "a", seconds: 3600, wall: 0, now: 9) != nil)
+        #expect(count == before + 1 && got.withLock { $0.last.map { $0 == nil } } == true)
+    }
+
+    @Test func theServiceCountsByTheClientsAddress() throws {
+        let service = EventService(desk: desk())
+        let text = "<CreatePullPointSubscription xmlns='\(Namespaces.events)'/>"
+        var call = Call(
+            request: try SOAPRequest(Array(FakeDevice.envelope(text).utf8)), facts: try FakeChain().facts().facts,
+            base: "http://192.0.2.7:8000", host: "192.0.2.7", wall: 0)
+        for number in 0..<40 {
+            call.client = "192.0.2.\(number % 3)"
+            _ = try service.answer(call, subscription: nil, now: Int64(number))
+        }
+        #expect(service.desk.counts.subscriptions == 3 * EventDesk.mostOfAnAddress)
     }
 }

@@ -8,6 +8,8 @@ struct Call: Sendable {
     var base: String
     /// The host of ``base``, in brackets where it must be, for addresses of streams.
     var host: String
+    /// The client's address, by which subscriptions are counted.
+    var client = ""
     /// Seconds since 1970.
     var wall: Int64
     /// Whether the client has shown that it may use the device.

@@ -6,6 +6,10 @@ import FrameCore
 /// seconds since 1970 in messages.
 final class EventDesk: Sendable {
     static let mostSubscriptions = 16
+    /// Subscriptions of one address.
+    static let mostOfAnAddress = 4
+    /// Seconds without a PullMessages after which a subscription may be ended for a new one.
+    static let idleTime = 30.0
     /// Of a subscription. The states of 32 video sources, of three topics each, find room.
     static let mostMessages = 96
     /// Of a PullMessages, seconds.
@@ -38,9 +42,13 @@ final class EventDesk: Sendable {
 
     private struct Subscription {
         var filter: TopicFilter
+        /// The address of who made it.
+        var client: String
         var messages: [Message] = []
         var ends: Int64
         var pull: Pull?
+        /// When the last PullMessages came or was answered; before the first one, when the subscription was made.
+        var pulled: Int64
 
         /// Queues what the filter takes of changes, one message for each topic. The oldest messages go if there are too
         /// many.
@@ -120,7 +128,7 @@ final class EventDesk: Sendable {
         guard var subscription = state.subscriptions[id], let pull = subscription.pull else { return nil }
         let messages = Array(subscription.messages.prefix(pull.most))
         subscription.messages.removeFirst(messages.count)
-        subscription.pull = nil
+        (subscription.pull, subscription.pulled) = (nil, now)
         state.subscriptions[id] = subscription
         let pulled = Pulled(messages: messages, left: Double(max(subscription.ends - now, 0)) / 1e9)
         return { pull.give(pulled) }
@@ -155,21 +163,53 @@ final class EventDesk: Sendable {
 
     // MARK: What clients ask
 
-    /// A new subscription, which begins with all states.
+    /// A new subscription, which begins with all states. If there is no room, it takes the place of another one:
+    /// recorders that crash subscribe again and never unsubscribe.
     ///
-    /// - Returns: Its id and its life in seconds; nil where there are too many.
-    func subscribe(_ filter: TopicFilter, seconds: Double?, wall: Int64, now: Int64) -> (id: String, left: Double)? {
+    /// - Parameter client: Its address: those of each address are counted.
+    /// - Returns: Its id and its life in seconds; nil if there are too many that are in use.
+    func subscribe(
+        _ filter: TopicFilter, from client: String, seconds: Double?, wall: Int64, now: Int64
+    ) -> (id: String, left: Double)? {
         let life = Self.life(seconds)
         var random = SystemRandomNumberGenerator()
         let id = String(UInt64.random(in: .min ... .max, using: &random), radix: 16)
-        return state.withLock { state in
-            guard !state.isClosed, state.subscriptions.count < Self.mostSubscriptions, state.subscriptions[id] == nil
-            else { return nil }
-            var subscription = Subscription(filter: filter, ends: now + Self.ns(life))
+        let (isMade, due) = state.withLock { state -> (Bool, Due?) in
+            guard !state.isClosed, state.subscriptions[id] == nil else { return (false, nil) }
+            var due: Due?
+            switch Self.room(for: client, state, now) {
+            case .none: return (false, nil)
+            case .free: break
+            case .instead(let old):
+                if let pull = state.subscriptions.removeValue(forKey: old)?.pull { due = { pull.give(nil) } }
+            }
+            var subscription = Subscription(filter: filter, client: client, ends: now + Self.ns(life), pulled: now)
             state.lost += subscription.queue(state.properties.all, at: wall, isFirst: true)
             state.subscriptions[id] = subscription
-            return (id, life)
+            return (true, due)
         }
+        due?()
+        return isMade ? (id, life) : nil
+    }
+
+    private enum Room {
+        case none, free
+        case instead(of: String)
+    }
+
+    /// Where a new subscription of an address finds room. An address that has its number of them loses its own that was
+    /// pulled longest ago, however recently that was: nobody else loses one.
+    private static func room(for client: String, _ state: State, _ now: Int64) -> Room {
+        let own = state.subscriptions.filter { $0.value.client == client }
+        if own.count >= mostOfAnAddress { return unused(own) }
+        guard state.subscriptions.count >= mostSubscriptions else { return .free }
+        return unused(state.subscriptions.filter { $0.value.pull == nil && now - $0.value.pulled >= ns(idleTime) })
+    }
+
+    /// The one that was pulled longest ago. One whose client waits is being pulled.
+    private static func unused(_ subscriptions: [String: Subscription]) -> Room {
+        func use(_ one: Subscription) -> (Int, Int64) { (one.pull == nil ? 0 : 1, one.pulled) }
+        return subscriptions.min { use($0.value) < use($1.value) }.map { .instead(of: $0.key) } ?? .none
     }
 
     /// Tells all states again. False for an unknown subscription.
@@ -222,6 +262,7 @@ final class EventDesk: Sendable {
             var due: [Due] = []
             if let earlier = Self.answer(id, &state, now) { due.append(earlier) }
             let wait = min(max(seconds, 0), Self.longestPull)
+            state.subscriptions[id]?.pulled = now
             state.subscriptions[id]?.pull = Pull(
                 number: number, most: min(max(most, 1), Self.mostMessages), until: now + Self.ns(wait), give: give)
             if state.subscriptions[id]?.messages.isEmpty == false || wait == 0,

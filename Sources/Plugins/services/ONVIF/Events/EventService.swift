@@ -99,10 +99,13 @@ struct EventService: Sendable {
             }
         }
         let seconds = try Self.seconds(call, "InitialTerminationTime")
-        guard let (id, left) = desk.subscribe(filter, seconds: seconds, wall: call.wall, now: now) else {
+        guard let (id, left) = desk.subscribe(filter, from: call.client, seconds: seconds, wall: call.wall, now: now)
+        else {
             throw .receiver(
                 "ter:Action", "ter:MaxSubscriptions",
-                reason: "There are \(EventDesk.mostSubscriptions) subscriptions already.")
+                reason:
+                    "There are \(EventDesk.mostSubscriptions) subscriptions that clients use. Try again in \(Int(EventDesk.idleTime)) s."
+            )
         }
         return XMLNode(
             "tev:CreatePullPointSubscriptionResponse", [],
