@@ -101,8 +101,12 @@ import Testing
         for number in 0..<MadeProfiles.most {
             #expect(try device.ask("<CreateProfile \(Self.media)><Name>\(number)</Name></CreateProfile>").status == 200)
         }
-        let more = try device.ask("<CreateProfile \(Self.media)><Name>more</Name></CreateProfile>")
-        #expect(more.fault == "ter:MaxNVTProfiles")
+        // One more takes the place of the one that was used longest ago.
+        #expect(try device.ask("<CreateProfile \(Self.media)><Name>more</Name></CreateProfile>").status == 200)
+        let names = try #require(try device.ask("<GetProfiles \(Self.media)/>").node).all("Profiles").compactMap {
+            $0["Name"]?.value
+        }
+        #expect(names == ["main", "sub"] + (1..<MadeProfiles.most).map { "\($0)" } + ["more"])
         let fixed = "<DeleteProfile \(Self.media)><ProfileToken>main</ProfileToken></DeleteProfile>"
         #expect(try device.ask(fixed).fault == "ter:DeletionOfFixedProfile")
     }

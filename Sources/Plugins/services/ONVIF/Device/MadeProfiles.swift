@@ -3,7 +3,8 @@
 /// Profiles that clients have made. Synology makes one, gives it the configurations of a stream, and plays that.
 ///
 /// A value in memory, of a bounded size: they are gone after the end of the program, as the specification allows for
-/// profiles that are not fixed.
+/// profiles that are not fixed. A profile that is too many takes the place of the one that was used longest ago, since
+/// nobody tells which client of it has gone for good.
 struct MadeProfiles: Sendable {
     static let most = 8
 
@@ -18,23 +19,30 @@ struct MadeProfiles: Sendable {
 
     private(set) var profiles: [Profile] = []
     private var number = 0
+    /// Their tokens, the one that was used longest ago first.
+    private var uses: [String] = []
 
     subscript(token: String) -> Profile? { profiles.first { $0.token == token } }
+
+    /// A request names a profile.
+    mutating func use(_ token: String) {
+        guard let index = uses.firstIndex(of: token) else { return }
+        uses.append(uses.remove(at: index))
+    }
 
     mutating func make(name: String, token: String?) throws(SOAPFault) -> Profile {
         guard !name.isEmpty, name.utf8.count <= 64, token?.utf8.count ?? 0 <= 64 else {
             throw .sender("ter:InvalidArgVal", "A profile needs a name of 1 to 64 bytes, and a token of at most 64.")
-        }
-        guard profiles.count < Self.most else {
-            throw .receiver("ter:Action", "ter:MaxNVTProfiles", reason: "There are \(Self.most) such profiles already.")
         }
         number += 1
         let token = token.flatMap { $0.isEmpty ? nil : $0 } ?? "made-\(number)"
         guard self[token] == nil else {
             throw .sender("ter:InvalidArgVal", "ter:ProfileExists", reason: "There is a profile of that token.")
         }
+        if profiles.count >= Self.most, let unused = uses.first { try delete(unused) }
         let made = Profile(token: token, name: name)
         profiles.append(made)
+        uses.append(token)
         return made
     }
 
@@ -46,5 +54,6 @@ struct MadeProfiles: Sendable {
     mutating func delete(_ token: String) throws(SOAPFault) {
         guard let index = profiles.firstIndex(where: { $0.token == token }) else { throw .noProfile(token) }
         profiles.remove(at: index)
+        uses.removeAll { $0 == token }
     }
 }

@@ -32,6 +32,7 @@ struct MediaService: Sendable {
     /// Nil for an operation that it does not have.
     func answer(_ call: Call) throws(SOAPFault) -> XMLNode? {
         let facts = call.facts
+        made.withLock { $0.use(call.token("ProfileToken")) }
         func response(_ children: [XMLNode]) -> XMLNode { XMLNode("trt:\(call.body.name)Response", [], children) }
         switch call.body.name {
         case "GetServiceCapabilities": return response([Self.capabilities])
