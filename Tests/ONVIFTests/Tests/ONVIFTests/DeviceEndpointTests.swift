@@ -76,6 +76,16 @@ import Testing
         let body = "<GetProfiles \(Self.media2)><Type>All</Type></GetProfiles>"
         let second = try #require(try device.ask(body).node)
         #expect(second.all("Profiles")[0].find("VideoEncoder")?["Encoding"]?.value == "H265")
+        // The first service has no such configuration, nor options of it.
+        func options(_ token: String) throws -> DeviceAnswer {
+            let name = "GetVideoEncoderConfigurationOptions"
+            return try device.ask("<\(name) \(Self.media)>\(token)</\(name)>")
+        }
+        for name in ["ConfigurationToken", "ProfileToken"] {
+            #expect(try options("<\(name)>main</\(name)>").fault == "ter:NoConfig")
+            #expect(try options("<\(name)>sub</\(name)>").node?.find("Width")?.value == "640")
+        }
+        #expect(try options("").node?.find("Width")?.value == "640")
         let uri =
             "<GetStreamUri \(Self.media2)><Protocol>RTSP</Protocol><ProfileToken>main</ProfileToken></GetStreamUri>"
         #expect(try device.ask(uri).node?["Uri"]?.value == "rtsp://192.0.2.7:9554/main")

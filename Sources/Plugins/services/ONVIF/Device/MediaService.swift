@@ -109,12 +109,11 @@ struct MediaService: Sendable {
             return response([Self.encoder(stream, as: "trt:Configuration")])
         case "GetVideoEncoderConfigurationOptions":
             let name = token.isEmpty ? call.token("ProfileToken") : token
-            guard let stream = name.isEmpty ? facts.streams.first : facts.stream(name) else {
-                throw .noConfiguration(name)
-            }
+            guard let stream = facts.streams.first(where: { $0.codec == .h264 && (name.isEmpty || $0.id == name) })
+            else { throw .noConfiguration(name) }
             return response([Self.encoderOptions(stream)])
         case "GetGuaranteedNumberOfVideoEncoderInstances":
-            let count = facts.streams.filter { token.isEmpty || $0.source == token }.count
+            let count = facts.streams.filter { $0.codec == .h264 && (token.isEmpty || $0.source == token) }.count
             return response([XMLNode("trt:TotalNumber", count), XMLNode("trt:H264", count)])
         default: return nil
         }
