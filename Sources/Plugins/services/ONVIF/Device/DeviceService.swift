@@ -218,10 +218,11 @@ enum DeviceService {
     }
 
     private static func networkInterfaces(_ call: Call) -> XMLNode {
-        // The one whose address this client uses, with the device's own hardware address (docs/design/049-onvif.md).
-        let interface = Interface.all().first { $0.text == call.host }
-        let name = interface?.name ?? "eth0"
-        var children = [
+        // The one that this client uses, with the device's own hardware address (docs/design/049-onvif.md).
+        let address = MachineAddress.used(by: call.localHost, of: MachineAddress.all())
+        // A machine that has only loopback.
+        let name = address?.interface ?? "network"
+        let children = [
             XMLNode("tt:Enabled", true),
             XMLNode(
                 "tt:Info", [],
@@ -230,28 +231,24 @@ enum DeviceService {
                     XMLNode("tt:MTU", 1500),
                 ]),
         ]
-        if let interface {
-            children.append(
-                XMLNode(
-                    "tt:IPv4", [],
-                    [
-                        XMLNode("tt:Enabled", true),
-                        XMLNode(
-                            "tt:Config", [],
-                            [
-                                XMLNode(
-                                    "tt:Manual", [],
-                                    [
-                                        XMLNode("tt:Address", interface.text),
-                                        XMLNode("tt:PrefixLength", interface.mask.nonzeroBitCount),
-                                    ]),
-                                XMLNode("tt:DHCP", false),
-                            ]),
-                    ]))
-        }
         return XMLNode(
             "tds:GetNetworkInterfacesResponse", [],
-            [XMLNode("tds:NetworkInterfaces", [("token", name)], children)])
+            [
+                XMLNode(
+                    "tds:NetworkInterfaces", [("token", name)], children + (address.map { [configuration($0)] } ?? []))
+            ])
+    }
+
+    /// The order of its elements differs between the versions (ONVIF's schema, IPv4Configuration, IPv6Configuration).
+    private static func configuration(_ address: MachineAddress) -> XMLNode {
+        let manual = XMLNode(
+            "tt:Manual", [],
+            [XMLNode("tt:Address", address.text), XMLNode("tt:PrefixLength", address.prefixLength)])
+        let members =
+            address.isIPv6 ? [XMLNode("tt:DHCP", "Off"), manual] : [manual, XMLNode("tt:DHCP", false)]
+        return XMLNode(
+            address.isIPv6 ? "tt:IPv6" : "tt:IPv4", [],
+            [XMLNode("tt:Enabled", true), XMLNode("tt:Config", [], members)])
     }
 
     private static func networkProtocols(_ call: Call) -> XMLNode {

@@ -10,6 +10,8 @@ struct Call: Sendable {
     var host: String
     /// The client's address, by which subscriptions are counted.
     var client = ""
+    /// The connection's own end, as a URL has it: `192.0.2.7`, `[2001:db8::7]`.
+    var localHost = "127.0.0.1"
     /// Seconds since 1970.
     var wall: Int64
     /// Whether the client has shown that it may use the device.
