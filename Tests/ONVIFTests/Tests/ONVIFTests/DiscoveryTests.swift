@@ -59,6 +59,27 @@ import Testing
         #expect(DiscoveryMessage.question(message(resolve)) == .resolve(messageID: "uuid:1", address: "urn:uuid:1"))
     }
 
+    /// In any mix of questions and messages of its own: at most 50 answers in a second, every Hello and Bye, and each
+    /// message has the next number.
+    @Test(arguments: 0..<50) func aFloodSwallowsNoBye(round: Int) {
+        var counter = MessageCounter(instance: 7)
+        var (now, number) = (Int64.random(in: 0..<1_000_000_000_000), UInt32(0))
+        var answers: [Int64: Int] = [:]
+        for _ in 0..<2000 {
+            now += Int64.random(in: 0..<10_000_000)
+            let isOwn = Int.random(in: 0..<100) == 0
+            guard let sequence = isOwn ? counter.announcement() : counter.answer(now: now) else {
+                #expect(answers[now / 1_000_000_000] == MessageCounter.mostAnswers)
+                continue
+            }
+            number += 1
+            #expect(sequence.instance == 7 && sequence.number == number)
+            if !isOwn { answers[now / 1_000_000_000, default: 0] += 1 }
+        }
+        #expect(answers.values.allSatisfy { $0 <= MessageCounter.mostAnswers })
+        #expect(answers.values.contains(MessageCounter.mostAnswers))
+    }
+
     @Test func devicesOfAMachineDiffer() {
         let one = DeviceIdentity(machine: "m", chain: "a", port: 8000)
         #expect(one == DeviceIdentity(machine: "m", chain: "a", port: 8000))

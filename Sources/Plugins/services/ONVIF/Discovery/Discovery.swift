@@ -12,15 +12,10 @@ import Glibc
 final class Discovery: Sendable {
     static let port = 3702
     static let group: UInt32 = 0xefff_fffa
-    /// Answers in a second, of all askers together.
-    static let mostAnswers = 50
 
     private struct State {
         var joined: Set<Interface> = []
-        var sequence = DiscoveryMessage.Sequence(instance: 0, number: 0)
-        /// The second that is counted, and the answers in it.
-        var second: Int64 = 0
-        var answers = 0
+        var counter: MessageCounter
         var isClosed = false
     }
 
@@ -41,7 +36,7 @@ final class Discovery: Sendable {
         _ loop: any EventLoop, facts: Locked<DeviceFacts>, httpPort: Int, address: UInt32?, started: UInt32
     ) throws {
         (self.facts, self.httpPort, self.address) = (facts, httpPort, address)
-        let state = Locked(State(sequence: DiscoveryMessage.Sequence(instance: started, number: 0)))
+        let state = Locked(State(counter: MessageCounter(instance: started)))
         self.state = state
         let box = Locked<Discovery?>(nil)
         channel = try DatagramBootstrap(group: loop)
@@ -98,11 +93,13 @@ final class Discovery: Sendable {
         switch question {
         case .probe(let id, let types, let scopes, let isExact):
             guard DiscoveryMessage.matches(facts, types: types, scopes: scopes, isExact: isExact),
-                let sequence = count()
+                let sequence = answerNumber()
             else { return nil }
             return DiscoveryMessage.probeMatches(facts, at: url, to: id, id: Self.uuid(), sequence)
         case .resolve(let id, let address):
-            guard address.lowercased() == "urn:uuid:\(facts.identity.uuid)", let sequence = count() else { return nil }
+            guard address.lowercased() == "urn:uuid:\(facts.identity.uuid)", let sequence = answerNumber() else {
+                return nil
+            }
             return DiscoveryMessage.resolveMatches(facts, at: url, to: id, id: Self.uuid(), sequence)
         }
     }
@@ -111,16 +108,10 @@ final class Discovery: Sendable {
         "http://\(interface.text):\(httpPort)\(ServicePath.device)"
     }
 
-    /// The number of an answer; nil where there were too many in this second.
-    private func count() -> DiscoveryMessage.Sequence? {
-        let second = MonotonicTime.now() / 1_000_000_000
-        return state.withLock { state in
-            if state.second != second { (state.second, state.answers) = (second, 0) }
-            guard state.answers < Self.mostAnswers, !state.isClosed else { return nil }
-            state.answers += 1
-            state.sequence.number &+= 1
-            return state.sequence
-        }
+    /// The number of an answer; nil if there were too many in this second.
+    private func answerNumber() -> DiscoveryMessage.Sequence? {
+        let now = MonotonicTime.now()
+        return state.withLock { $0.isClosed ? nil : $0.counter.answer(now: now) }
     }
 
     private static func uuid() -> String {
@@ -149,7 +140,7 @@ final class Discovery: Sendable {
         }
         for interface in new {
             add(interface)
-            guard let sequence = count() else { continue }
+            let sequence = state.withLock { $0.counter.announcement() }
             send(
                 DiscoveryMessage.hello(facts.withLock { $0 }, at: url(interface), id: Self.uuid(), sequence), interface)
         }
@@ -192,12 +183,15 @@ final class Discovery: Sendable {
 
     /// [thread of the end] Says bye and closes the socket.
     func close() {
-        let joined = state.withLock { $0.joined }
+        // From here on nothing is answered: what comes after the Bye would contradict it.
+        let joined = state.withLock { state in
+            state.isClosed = true
+            return state.joined
+        }
         for interface in joined {
-            guard let sequence = count() else { continue }
+            let sequence = state.withLock { $0.counter.announcement() }
             send(DiscoveryMessage.bye(facts.withLock { $0 }, id: Self.uuid(), sequence), interface)
         }
-        state.withLock { $0.isClosed = true }
         channel.close(promise: nil)
     }
 }
