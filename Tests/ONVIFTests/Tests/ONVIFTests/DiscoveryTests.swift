@@ -10,7 +10,8 @@ import Testing
         Array(
             """
             <e:Envelope xmlns:e="http://www.w3.org/2003/05/soap-envelope" xmlns:w="http://schemas.xmlsoap.org/ws/2004/08/addressing" \
-            xmlns:d="http://schemas.xmlsoap.org/ws/2005/04/discovery" xmlns:n="http://www.onvif.org/ver10/network/wsdl">\
+            xmlns:d="http://schemas.xmlsoap.org/ws/2005/04/discovery" xmlns:n="http://www.onvif.org/ver10/network/wsdl" \
+            xmlns:tds="http://www.onvif.org/ver10/device/wsdl" xmlns:wsdp="http://schemas.xmlsoap.org/ws/2006/02/devprof">\
             <e:Header><w:MessageID>uuid:1</w:MessageID></e:Header><e:Body>\(body)</e:Body></e:Envelope>
             """.utf8)
     }
@@ -28,11 +29,24 @@ import Testing
         for body in [
             "<d:Probe/>", "<d:Probe><d:Types>n:NetworkVideoTransmitter</d:Types></d:Probe>",
             "<d:Probe><d:Types>tds:Device</d:Types><d:Scopes/></d:Probe>",
+            "<d:Probe><d:Types> n:NetworkVideoTransmitter\n tds:Device </d:Types></d:Probe>",
+            "<d:Probe xmlns:own='http://www.onvif.org/ver10/device/wsdl'><d:Types>own:Device</d:Types></d:Probe>",
+            "<d:Probe><d:Types xmlns:wsdp='http://www.onvif.org/ver10/device/wsdl'>wsdp:Device</d:Types></d:Probe>",
+            // Without a namespace, as some clients send it.
+            "<d:Probe><d:Types>NetworkVideoTransmitter</d:Types></d:Probe>",
+            "<d:Probe><d:Types>x:NetworkVideoTransmitter</d:Types></d:Probe>",
             "<d:Probe><d:Scopes>onvif://www.onvif.org/Profile onvif://www.onvif.org/type</d:Scopes></d:Probe>",
             "<d:Probe><d:Scopes>onvif://www.onvif.org/name/front%20door</d:Scopes></d:Probe>",
         ] { #expect(try isFound(body), "\(body)") }
         for body in [
             "<d:Probe><d:Types>n:Printer</d:Types></d:Probe>",
+            // Windows looks for its own devices.
+            "<d:Probe><d:Types>wsdp:Device</d:Types></d:Probe>",
+            "<d:Probe><d:Types>n:NetworkVideoTransmitter wsdp:Device</d:Types></d:Probe>",
+            "<d:Probe><d:Types>n:Device</d:Types></d:Probe>", "<d:Probe><d:Types>Device</d:Types></d:Probe>",
+            "<d:Probe><d:Types>x:Device</d:Types></d:Probe>",
+            "<d:Probe><d:Types>wsdp:NetworkVideoTransmitter</d:Types></d:Probe>",
+            "<d:Probe><d:Types xmlns:tds='http://schemas.xmlsoap.org/ws/2006/02/devprof'>tds:Device</d:Types></d:Probe>",
             "<d:Probe><d:Scopes>onvif://www.onvif.org/nam</d:Scopes></d:Probe>",
             "<d:Probe><d:Scopes>onvif://www.onvif.org/name/back</d:Scopes></d:Probe>",
             "<d:Probe><d:Scopes MatchBy='http://schemas.xmlsoap.org/ws/2005/04/discovery/ldap'>x</d:Scopes></d:Probe>",

@@ -21,6 +21,8 @@ import Testing
         #expect(root.attribute("k") == "1 < 2")
         #expect(root["y"]?.space == "urn:b")
         #expect(root["y"]?.value == "p&q<r>A")
+        #expect(root.declared == [.init(name: "a", value: "urn:a")])
+        #expect(root["y"]?.declared == [.init(name: "", value: "urn:b")])
     }
 
     @Test func refusesEveryDocumentType() {
@@ -50,6 +52,9 @@ import Testing
         #expect(fault("<\(String(repeating: "n", count: XMLReader.mostNameBytes))/>") == nil)
         #expect(fault("<\(String(repeating: "n", count: XMLReader.mostNameBytes + 1))/>") == .tooLarge)
         #expect(fault("<a xmlns='\(String(repeating: "n", count: XMLReader.mostNameBytes + 1))'/>") == .tooLarge)
+        let declared = (0...XMLReader.mostAttributes).map { " xmlns:a\($0)='u'" }.joined()
+        #expect(fault("<a\(declared)/>") == .tooLarge)
+        #expect(fault("<a xmlns:p='\(String(repeating: "n", count: XMLReader.mostNameBytes + 1))'/>") == .tooLarge)
         #expect(fault("<a>" + String(repeating: " ", count: XMLReader.mostBytes) + "</a>") == .tooLarge)
     }
 

@@ -8,10 +8,36 @@ enum DiscoveryMessage {
     private static let everybody = "urn:schemas-xmlsoap-org:ws:2005:04:discovery"
     private static let types = "dn:NetworkVideoTransmitter tds:Device"
 
+    /// The types of ``types``.
+    private static let ownTypes: Set<TypeName> = [
+        TypeName(space: Namespaces.network, name: "NetworkVideoTransmitter"),
+        TypeName(space: Namespaces.device, name: "Device"),
+    ]
+
+    /// A type of devices: a qualified name.
+    struct TypeName: Sendable, Hashable {
+        /// Nil for a name without a prefix, and for one whose prefix the message does not declare.
+        var space: String?
+        var name: String
+
+        /// - Parameter declared: Prefixes with their namespaces, the inner ones last.
+        init(_ text: String, declared: [XMLElement.Attribute]) {
+            let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            name = String(parts.last ?? "")
+            if parts.count == 2 { space = declared.last { $0.name == parts[0] }?.value }
+        }
+
+        init(space: String?, name: String) { (self.space, self.name) = (space, name) }
+
+        /// Some clients that people copy leave out the namespace of ONVIF's first type. No other standard has this
+        /// name. `Device` is a type of Windows, too, so it needs its namespace.
+        var isOfThisDevice: Bool { ownTypes.contains(self) || space == nil && name == "NetworkVideoTransmitter" }
+    }
+
     /// What somebody on the network asks.
     enum Question: Sendable, Equatable {
-        /// Who is there. Types are local names.
-        case probe(messageID: String, types: [String], scopes: [String], isExact: Bool)
+        /// Who is there.
+        case probe(messageID: String, types: [TypeName], scopes: [String], isExact: Bool)
         /// Where a device is.
         case resolve(messageID: String, address: String)
     }
@@ -23,7 +49,9 @@ enum DiscoveryMessage {
         else { return nil }
         switch soap.body.name {
         case "Probe":
-            let types = words(soap.body["Types"]?.value ?? "").map { XMLElement.local($0) }
+            let asked = soap.body["Types"]
+            let declared = soap.declared + soap.body.declared + (asked?.declared ?? [])
+            let types = words(asked?.value ?? "").map { TypeName($0, declared: declared) }
             let rule = soap.body["Scopes"]?.attribute("MatchBy") ?? ""
             // Of LDAP and UUIDs this device has none.
             guard rule.isEmpty || rule.hasSuffix("/rfc3986") || rule.hasSuffix("/strcmp0") else { return nil }
@@ -42,9 +70,8 @@ enum DiscoveryMessage {
     }
 
     /// Whether a device has all that a probe names.
-    static func matches(_ facts: DeviceFacts, types: [String], scopes: [String], isExact: Bool) -> Bool {
-        let own = Set(words(Self.types).map { XMLElement.local($0) })
-        return types.allSatisfy { own.contains($0) }
+    static func matches(_ facts: DeviceFacts, types: [TypeName], scopes: [String], isExact: Bool) -> Bool {
+        types.allSatisfy(\.isOfThisDevice)
             && scopes.allSatisfy { wanted in
                 facts.scopes.contains { $0 == wanted || !isExact && isBelow($0, wanted) }
             }

@@ -9,6 +9,8 @@ enum Namespaces {
     static let events = "http://www.onvif.org/ver10/events/wsdl"
     /// WS-BaseNotification: Renew, Unsubscribe.
     static let notification = "http://docs.oasis-open.org/wsn/b-2"
+    /// Of the types of devices, NetworkVideoTransmitter among them.
+    static let network = "http://www.onvif.org/ver10/network/wsdl"
     static let discovery = "http://schemas.xmlsoap.org/ws/2005/04/discovery"
     /// WS-Addressing as WS-Discovery of 2005 has it.
     static let oldAddressing = "http://schemas.xmlsoap.org/ws/2004/08/addressing"
@@ -26,6 +28,6 @@ enum Namespaces {
 
     static let ofDiscovery: [(name: String, value: String)] = [
         ("xmlns:s", envelope), ("xmlns:a", oldAddressing), ("xmlns:d", discovery),
-        ("xmlns:dn", "http://www.onvif.org/ver10/network/wsdl"), ("xmlns:tds", device),
+        ("xmlns:dn", network), ("xmlns:tds", device),
     ]
 }

@@ -4,6 +4,8 @@
 struct SOAPRequest: Sendable, Equatable {
     /// The body's element: its name is the operation.
     var body: XMLElement
+    /// Prefixes that the elements around it declare, with their namespaces, the inner ones last.
+    var declared: [XMLElement.Attribute]
     var messageID: String?
     var action: String?
     /// WS-Security, UsernameToken profile 1.0.
@@ -29,6 +31,7 @@ struct SOAPRequest: Sendable, Equatable {
             throw .sender("ter:WellFormed", "The body of the request is empty.")
         }
         self.body = body
+        declared = root.declared + content.declared
         let header = root["Header"]
         messageID = header?["MessageID"].map(\.value).flatMap(Self.short)
         action = header?["Action"].map(\.value)

@@ -11,6 +11,8 @@ struct XMLElement: Sendable, Hashable {
     /// Empty without one.
     var space: String
     var attributes: [Attribute] = []
+    /// Prefixes that it declares, with their namespaces. The empty one is the default.
+    var declared: [Attribute] = []
     /// All text directly in it.
     var text = ""
     var children: [XMLElement] = []

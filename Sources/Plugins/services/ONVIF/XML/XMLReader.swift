@@ -43,7 +43,7 @@ enum XMLReader {
         let tree = Tree()
         var events = fh_xml_events()
         events.context = Unmanaged.passUnretained(tree).toOpaque()
-        events.begin = { XMLReader.begin($0, $1, $2, $3, $4) }
+        events.begin = { XMLReader.begin($0, $1, $2, $3, $4, $5, $6) }
         events.end = { XMLReader.end($0) }
         events.text = { XMLReader.text($0, $1, $2) }
         events.extra = { XMLReader.tree(of: $0).refuse(.forbidden) }
@@ -59,15 +59,23 @@ enum XMLReader {
 
     private static func begin(
         _ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<CChar>?, _ space: UnsafePointer<CChar>?,
+        _ declaredCount: CInt, _ declared: UnsafePointer<UnsafePointer<CChar>?>?,
         _ count: CInt, _ values: UnsafePointer<UnsafePointer<UInt8>?>?
     ) -> CInt {
         let tree = tree(of: context)
         tree.elements += 1
-        tree.attributes += Int(count)
+        tree.attributes += Int(count) + Int(declaredCount)
         guard tree.elements <= mostElements, tree.attributes <= mostAttributes, tree.open.count < mostDepth,
             let name = short(name), let space = space == nil ? "" : short(space)
         else { return tree.refuse(.tooLarge) }
         var element = XMLElement(name: name, space: space)
+        for index in 0..<Int(declaredCount) {
+            // Prefix, or none for the default, and namespace, or none where the default ends.
+            guard let declared, let prefix = declared[2 * index] == nil ? "" : short(declared[2 * index]),
+                let space = declared[2 * index + 1] == nil ? "" : short(declared[2 * index + 1])
+            else { return tree.refuse(.tooLarge) }
+            element.declared.append(.init(name: prefix, value: space))
+        }
         for index in 0..<Int(count) {
             // Local name, prefix, namespace, begin and end of the value.
             guard let values, let begin = values[5 * index + 3], let end = values[5 * index + 4], begin <= end,

@@ -26,14 +26,13 @@ static void on_begin(
     int defaulted_count, const xmlChar **attributes
 ) {
     (void)prefix;
-    (void)space_count;
-    (void)spaces;
     (void)defaulted_count;
     parse *const parse = context;
     if (parse->is_over) return;
     heed(
         parse, parse->events->begin(
-                   parse->events->context, (const char *)name, (const char *)space, attribute_count, (const uint8_t *const *)attributes));
+                   parse->events->context, (const char *)name, (const char *)space, space_count, (const char *const *)spaces, attribute_count,
+                   (const uint8_t *const *)attributes));
 }
 
 static void on_end(void *context, const xmlChar *name, const xmlChar *prefix, const xmlChar *space) {

@@ -10,8 +10,11 @@
 /// What a document says, in order. Any result but 0 ends the parse. The texts are UTF-8 and valid during the call only.
 typedef struct fh_xml_events {
     void *context;
-    /// `space` is NULL without a namespace. `attributes` has for each attribute: local name, prefix, namespace, begin and end of its value (SAX2).
-    int (*begin)(void *context, const char *name, const char *space, int attribute_count, const uint8_t *const *attributes);
+    /// `space` is NULL without a namespace. `declared` has for each namespace that the element declares: prefix, NULL for the default, and name. `attributes` has for each attribute: local name, prefix, namespace, begin and end of its value (SAX2).
+    int (*begin)(
+        void *context, const char *name, const char *space, int declared_count, const char *const *declared, int attribute_count,
+        const uint8_t *const *attributes
+    );
     int (*end)(void *context);
     int (*text)(void *context, const char *bytes, int count);
     /// A document type declaration, an entity or a processing instruction. Nothing of it is read further.
