@@ -214,6 +214,22 @@ import Testing
         #expect(answer.status == 200)
     }
 
+    @Test func tellsNoStrangerTheMachinesName() throws {
+        let device = try FakeDevice()
+        let uuid = device.endpoint.facts.withLock { $0.identity.uuid }
+        let answer = try device.send(FakeDevice.envelope("<GetHostname \(Self.device)/>"))
+        #expect(answer.node?.find("Name")?.value == "framehost-\(uuid.prefix(8))")
+    }
+
+    @Test func saysWhetherDiscoveryFindsIt() throws {
+        let device = try FakeDevice()
+        for (isDiscoverable, mode) in [(false, "NonDiscoverable"), (true, "Discoverable")] {
+            device.endpoint.facts.withLock { $0.isDiscoverable = isDiscoverable }
+            let answer = try device.ask("<GetDiscoveryMode \(Self.device)/>")
+            #expect(answer.node?.find("DiscoveryMode")?.value == mode)
+        }
+    }
+
     // MARK: Snapshots
 
     private func withPictures<Result>(_ device: FakeDevice, _ body: () throws -> Result) rethrows -> Result {

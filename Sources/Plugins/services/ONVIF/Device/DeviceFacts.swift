@@ -60,6 +60,8 @@ struct DeviceFacts: Sendable, Equatable {
     var location: String
     var identity: DeviceIdentity
     var audience = Audience()
+    /// Whether it answers WS-Discovery.
+    var isDiscoverable = false
     /// The largest picture first.
     var streams: [StreamFacts] = []
     /// Stages that tell of motion, and those that tell of faces, by id, with the video source that they look at.

@@ -22,7 +22,7 @@ enum DeviceService {
                 [
                     XMLNode(
                         "tds:HostnameInformation", [],
-                        [XMLNode("tt:FromDHCP", false), XMLNode("tt:Name", DeviceIdentity.hostName())])
+                        [XMLNode("tt:FromDHCP", false), XMLNode("tt:Name", hostName(call.facts.identity))])
                 ])
         },
         "GetEndpointReference": { call throws(SOAPFault) in
@@ -41,7 +41,9 @@ enum DeviceService {
                 })
         },
         "GetDiscoveryMode": { call throws(SOAPFault) in
-            XMLNode("tds:GetDiscoveryModeResponse", [], [XMLNode("tds:DiscoveryMode", "Discoverable")])
+            XMLNode(
+                "tds:GetDiscoveryModeResponse", [],
+                [XMLNode("tds:DiscoveryMode", call.facts.isDiscoverable ? "Discoverable" : "NonDiscoverable")])
         },
         "GetNetworkInterfaces": { call throws(SOAPFault) in networkInterfaces(call) },
         "GetNetworkProtocols": { call throws(SOAPFault) in networkProtocols(call) },
@@ -57,6 +59,10 @@ enum DeviceService {
         "GetUsers": { call throws(SOAPFault) in XMLNode("tds:GetUsersResponse") },
         "GetRelayOutputs": { call throws(SOAPFault) in XMLNode("tds:GetRelayOutputsResponse") },
     ]
+
+    /// A name for GetHostname, which needs no login: made of what discovery tells anyway. The machine's own name is
+    /// nobody's business, and a viewer needs it as little as a stranger.
+    private static func hostName(_ identity: DeviceIdentity) -> String { "framehost-\(identity.uuid.prefix(8))" }
 
     private static func dateAndTime(_ call: Call) -> XMLNode {
         let civil = XMLTime.civil(call.wall)

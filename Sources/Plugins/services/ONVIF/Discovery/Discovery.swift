@@ -57,6 +57,7 @@ final class Discovery: Sendable {
         box.withLock { $0 = self }
         // The box must not keep what owns the channel.
         channel.closeFuture.whenComplete { _ in box.withLock { $0 = nil } }
+        facts.withLock { $0.isDiscoverable = true }
     }
 
     private final class Handler: ChannelInboundHandler {
