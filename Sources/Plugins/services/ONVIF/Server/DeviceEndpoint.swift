@@ -125,8 +125,8 @@ struct DeviceEndpoint: Sendable {
         }
         let reach = reach(request)
         let call = Call(
-            request: soap, facts: facts.withLock { $0 }, base: reach.base, host: reach.host, wall: moment.wall,
-            isKnown: isKnown)
+            request: soap, facts: facts.withLock { $0 }, base: reach.base, host: reach.host,
+            client: "\(request.client.address)", localHost: request.localHost, wall: moment.wall, isKnown: isKnown)
         switch space {
         case Namespaces.device:
             guard let operation = DeviceService.operations[soap.body.name] else { throw .unsupported(soap.body.name) }
