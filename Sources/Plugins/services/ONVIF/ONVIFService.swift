@@ -63,7 +63,8 @@ final class ONVIFService: Service {
                 identity: DeviceIdentity(machine: "", chain: "", port: 0)))
         let login = Locked(LoginCheck(users: users))
         let (desk, snapshots) = (EventDesk(), Snapshots(control))
-        let watch = try DeviceWatch(control, facts: facts, login: login, desk: desk, audience: audience, isLoopback: address.isLoopback)
+        let watch = try DeviceWatch(
+            control, facts: facts, login: login, desk: desk, audience: audience, isLoopback: address.isLoopback)
         let hosts = Set(options.hosts.compactMap { HostName($0)?.name })
         let server = try WebServer(address) { port in
             facts.withLock {

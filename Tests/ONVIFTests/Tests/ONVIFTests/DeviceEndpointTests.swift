@@ -183,7 +183,8 @@ import Testing
         func set(_ options: String) {
             run.state.withLock {
                 $0.chain = FakeChain.node(
-                    FakeChain.chainText.replacingOccurrences(of: #""id":"sub","path":"/sub""#, with: #""id":"sub",\#(options)"#))
+                    FakeChain.chainText.replacingOccurrences(
+                        of: #""id":"sub","path":"/sub""#, with: #""id":"sub",\#(options)"#))
             }
         }
         set(#""path":"/a b/tür","address":"192.0.2.9""#)

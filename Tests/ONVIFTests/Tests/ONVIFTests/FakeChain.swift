@@ -111,8 +111,9 @@ final class FakeChain: RunControl {
             name: chainName, location: "Porch <1>",
             identity: DeviceIdentity(machine: "m", chain: chainName, port: 8000))
         var formats = FactsReader.Formats()
-        let left = FactsReader(control: self, audience: Audience(users: users), inbox: try UnitInbox(byteCount: 1)).read(
-            into: &facts, serving: [:], formats: &formats)
+        let left = FactsReader(control: self, audience: Audience(users: users), inbox: try UnitInbox(byteCount: 1))
+            .read(
+                into: &facts, serving: [:], formats: &formats)
         return (facts, left)
     }
 }

@@ -39,7 +39,9 @@ enum MediaNodes {
     }
 
     static func streamAddress(_ call: Call, _ stream: StreamFacts) -> String {
-        let path = stream.path.split(separator: "/", omittingEmptySubsequences: false).map { URLText.escaped(String($0)) }
+        let path = stream.path.split(separator: "/", omittingEmptySubsequences: false).map {
+            URLText.escaped(String($0))
+        }
         let scheme = stream.isSecure ? "rtsps" : "rtsp"
         return "\(scheme)://\(stream.host ?? call.host):\(stream.port)\(path.joined(separator: "/"))"
     }
