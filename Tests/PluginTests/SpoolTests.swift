@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 
 /// A spool in a folder of its own.
-private final class SpoolBox {
+final class SpoolBox {
     let path: String
     private(set) var spool: Spool!
     private let most: Int
@@ -42,7 +42,10 @@ private final class SpoolBox {
         ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).filter { $0.hasSuffix(".events") }.sorted()
     }
 
-    func segment(_ index: Int) -> String { "\(path)/\(segments[index])" }
+    func segment(_ index: Int) -> String {
+        let all = segments
+        return "\(path)/\(all.indices.contains(index) ? all[index] : "none")"
+    }
 
     func bytes(_ index: Int) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: segment(index)))) }
 

@@ -36,7 +36,13 @@ package final class EventIntake: Sendable {
     /// - Throws: ``FrameHostError`` `.exhausted`.
     package func start() throws {
         try ServiceThread.start(name: "\(key)/spool") { [self] in
+            var looked = MonotonicTime.milliseconds()
             while !isStopping.isRaised {
+                let now = MonotonicTime.milliseconds()
+                if now - looked >= 1000 {
+                    spool.look()
+                    looked = now
+                }
                 if subscription.wait(seconds: 0.2) { takeOnce() }
                 report()
             }

@@ -9,77 +9,16 @@ import Glibc
 /// One thread appends, one takes and acknowledges. Survives the end of the process at any moment, a damaged file, and a
 /// full disk. docs/design/029-event-publishers.md has its form on disk.
 package final class Spool: Sendable {
-    /// Why events were lost.
-    package enum Loss: String, Sendable, CaseIterable {
-        /// The spool has its full size on disk.
-        case spoolFull = "spool-full"
-        /// The disk takes nothing, and memory holds as many as it may.
-        case memoryFull = "memory-full"
-        /// Lines of the spool that cannot be read.
-        case damaged
-        /// An event's text is too large.
-        case tooLarge = "too-large"
-        /// Events came faster than they could be written.
-        case tooFast = "too-fast"
-        /// The server does not take the event.
-        case refused
-        /// The run ended while the disk took nothing.
-        case notWritten = "not-written"
-
-        /// For people: "2 (spool full)".
-        var words: String {
-            switch self {
-            case .spoolFull: "spool full"
-            case .memoryFull: "spool not writable, memory full"
-            case .damaged: "spool damaged"
-            case .tooLarge: "larger than \(EventText.mostBytes >> 10) KiB"
-            case .tooFast: "too many at once"
-            case .refused: "refused by the server"
-            case .notWritten: "spool not writable at the end of the run"
-            }
-        }
-    }
-
     /// Records that are kept in memory while the disk takes nothing.
     package static let mostUnwritten = 1024
     /// Bytes that are read at once: room for several of the longest lines.
     private static let windowBytes = 1 << 20
-    private struct State {
-        var segments: [SpoolSegments.Segment] = []
-        /// The last segment, open for appending; -1 where there is none yet.
-        var writer: Int32 = -1
-        /// The file with ``acknowledged``.
-        var sentFile: Int32 = -1
-        var isSentDirty = false
-        var next: UInt64 = 1
-        /// All events up to this number are acknowledged.
-        var acknowledged: UInt64 = 0
-        /// All events up to this number were taken.
-        var taken: UInt64 = 0
-        /// Records that are not on disk yet, in order.
-        var unwritten: [SpoolRecord] = []
-        /// Where the next take starts: a segment's first number, and an offset in the segment.
-        var reading: (segment: UInt64, offset: Int) = (0, 0)
-        /// Lines that were read after ``reading`` and not taken yet.
-        var window: ArraySlice<SpoolSegments.Line> = []
-        /// The number of the last line of this segment that was taken.
-        var lastRead: UInt64 = 0
-        /// Damaged lines after the last record that was read.
-        var suspects = 0
-        /// All events up to this number were acknowledged to an earlier run.
-        var sentBefore: UInt64 = 0
-        /// Numbers of records that were taken and not acknowledged, and are no longer on disk.
-        var held: Set<UInt64> = []
-        /// Why the disk took nothing at the last attempt.
-        var fault: String?
-        var losses: [Loss: Int] = [:]
-    }
 
     private let folder: SpoolFolder
     private let disk: SpoolSegments
     private let mostBytes: Int
     private let segmentBytes: Int
-    private let state: Locked<State>
+    private let state: Locked<SpoolState>
     /// Rings when there is something to take.
     package let doorbell = Doorbell()
 
@@ -92,7 +31,7 @@ package final class Spool: Sendable {
         disk = SpoolSegments(folder: folder)
         self.mostBytes = max(mostBytes, 65_536)
         segmentBytes = min(max(self.mostBytes / 8, 4096), 4 << 20)
-        state = Locked(State())
+        state = Locked(SpoolState())
         try state.withLock { try open(&$0) }
     }
 
@@ -159,13 +98,6 @@ package final class Spool: Sendable {
                 state.next += 1
             }
             write(&state)
-            let surplus = state.unwritten.count - Self.mostUnwritten
-            if surplus > 0 {
-                // Those that were sent from memory are not lost.
-                let lost = state.unwritten.prefix(surplus).count { $0.number > state.acknowledged }
-                state.losses[.memoryFull, default: 0] += lost
-                state.unwritten.removeFirst(surplus)
-            }
         }
         doorbell.ring()
     }
@@ -173,11 +105,27 @@ package final class Spool: Sendable {
     /// Writes what is only in memory, and the number that is acknowledged.
     package func flush() { state.withLock { write(&$0) } }
 
-    private func write(_ state: inout State) {
+    /// Looks whether somebody has removed files of the spool. What was in the last segment is written again, and what is
+    /// lost is counted. It is for every second or so.
+    package func look() {
+        state.withLock { state in
+            if !disk.isWhole(state) { write(&state) }
+            loseRemoved(&state)
+            var status = stat()
+            guard state.sentFile >= 0, fstat(state.sentFile, &status) == 0, status.st_nlink == 0 else { return }
+            close(state.sentFile)
+            state.sentFile = -1
+            save(&state)
+        }
+    }
+
+    private func write(_ state: inout SpoolState) {
         // What was sent from memory meanwhile needs no place on disk.
         state.unwritten.removeAll { $0.number <= state.acknowledged }
-        var fault: String?
-        while let first = state.unwritten.first, fault == nil {
+        var (fault, removals) = (String?.none, 0)
+        while fault == nil {
+            if !disk.isWhole(state) { recover(&state) }
+            guard let first = state.unwritten.first else { break }
             fault = prepare(&state, for: first)
             guard fault == nil else { break }
             var bytes: [UInt8] = []
@@ -192,9 +140,16 @@ package final class Spool: Sendable {
             makeRoom(&state, bytes.count)
             fault = write(bytes, at: begin, &state)
             guard fault == nil else { break }
+            // Only what has a name on the disk is kept there.
+            guard disk.isWhole(state, with: begin + bytes.count) else {
+                removals += 1
+                if removals == 3 { fault = "somebody removes its files" }
+                continue
+            }
             state.segments[state.segments.count - 1].bytes = begin + bytes.count
             state.unwritten.removeFirst(count)
         }
+        state.boundMemory(Self.mostUnwritten)
         if state.isSentDirty, state.sentFile >= 0 {
             fdatasync(state.sentFile)
             state.isSentDirty = false
@@ -203,21 +158,26 @@ package final class Spool: Sendable {
     }
 
     /// Opens a segment for a record where there is none, or the last is full.
-    private func prepare(_ state: inout State, for record: SpoolRecord) -> String? {
+    private func prepare(_ state: inout SpoolState, for record: SpoolRecord) -> String? {
         if let last = state.segments.last, state.writer >= 0, last.bytes < segmentBytes { return nil }
         if state.writer >= 0 { close(state.writer) }
         state.writer = -1
+        var damaged: UInt64?
         if let last = state.segments.last, last.bytes < segmentBytes {
-            state.writer = Glibc.open(disk.path(last.first), O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
-            if state.writer >= 0 { return nil }
-            guard errno == ENOENT else { return disk.reason() }
-            // Somebody has removed it; what was in it is gone.
-            state.segments.removeLast()
+            state.writer = Glibc.open(disk.path(last.first), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+            guard state.writer >= 0 || errno == ENOENT else { return disk.reason() }
+            if state.writer >= 0, disk.isWhole(state) { return nil }
+            damaged = last.first
+            recover(&state)
         }
-        let file = Glibc.open(disk.path(record.number), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let first = state.unwritten.first?.number ?? record.number
+        if let reason = folder.renew() { return reason }
+        let flags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+        let file = Glibc.open(disk.path(first), flags, 0o600)
         guard file >= 0 else { return disk.reason() }
         state.writer = file
-        state.segments.append(SpoolSegments.Segment(first: record.number, bytes: 0))
+        state.segments.append(SpoolSegments.Segment(first: first, bytes: 0))
+        if let damaged, damaged != first { unlink(disk.path(damaged)) }
         // The name must survive a loss of power as the records do.
         let folderFile = Glibc.open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if folderFile >= 0 {
@@ -228,7 +188,34 @@ package final class Spool: Sendable {
         return nil
     }
 
-    private func write(_ bytes: [UInt8], at offset: Int, _ state: inout State) -> String? {
+    /// Takes the records of the last segment, whose file somebody has removed, replaced or cut, back into memory. The
+    /// descriptor still has them.
+    private func recover(_ state: inout SpoolState) {
+        let gone = state.segments.removeLast()
+        var bytes: [UInt8] = []
+        if state.writer >= 0 {
+            bytes = disk.read(state.writer, from: 0, count: gone.bytes) ?? []
+            close(state.writer)
+            state.writer = -1
+        }
+        let end = state.unwritten.first?.number ?? state.next
+        let lines = disk.lines(bytes, at: 0, of: gone.first, below: end)
+        state.takeBack(lines, of: gone, below: end, isWhole: bytes.count == gone.bytes)
+    }
+
+    /// Counts what was in segments before the last whose files are gone. A part of a large spool at a time.
+    private func loseRemoved(_ state: inout SpoolState) {
+        for _ in 0..<min(state.segments.count - 1, 64) {
+            state.looked = state.looked + 1 < state.segments.count - 1 ? state.looked + 1 : 0
+            let segment = state.segments[state.looked]
+            guard segment.bytes > 0, segment.first >= state.reading.segment,
+                access(disk.path(segment.first), F_OK) != 0, errno == ENOENT
+            else { continue }
+            state.lose(segmentAt: state.looked)
+        }
+    }
+
+    private func write(_ bytes: [UInt8], at offset: Int, _ state: inout SpoolState) -> String? {
         var code = bytes.withUnsafeBytes { Transfer.write($0, to: state.writer, at: Int64(offset)) }
         if code == 0, fdatasync(state.writer) != 0 { code = errno }
         guard code == 0 else {
@@ -240,7 +227,7 @@ package final class Spool: Sendable {
     }
 
     /// Removes the oldest segments until this many more bytes fit, but never the last segment.
-    private func makeRoom(_ state: inout State, _ bytes: Int) {
+    private func makeRoom(_ state: inout SpoolState, _ bytes: Int) {
         while state.segments.count > 1, state.segments.reduce(0, { $0 + $1.bytes }) + bytes > mostBytes {
             countLost(&state)
             remove(first: &state)
@@ -248,12 +235,12 @@ package final class Spool: Sendable {
     }
 
     /// Counts what is lost with the first segment.
-    private func countLost(_ state: inout State) {
+    private func countLost(_ state: inout SpoolState) {
         let (segment, end) = (state.segments[0], state.segments[1].first)
         let known = max(state.acknowledged, state.taken)
         guard let bytes = disk.read(segment.first, from: 0, count: segment.bytes), bytes.count == segment.bytes else {
             let from = max(segment.first - 1, state.acknowledged, min(state.taken, end - 1))
-            if end - 1 > from { state.losses[.spoolFull, default: 0] += Int(clamping: end - 1 - from) }
+            state.losses[.spoolFull, default: 0] += state.missing(after: from, before: end)
             return
         }
         // Up to where it was read; what was damaged there is counted.
@@ -284,8 +271,7 @@ package final class Spool: Sendable {
                 if state.reading == before { break }
             }
             if records.count < most, isAtEnd(state) {
-                state.losses[.damaged, default: 0] += state.suspects
-                state.suspects = 0
+                state.settle(before: state.unwritten.first?.number ?? state.next)
                 for record in state.unwritten where record.number > state.taken && records.count < most {
                     records.append(record)
                     state.taken = record.number
@@ -302,34 +288,39 @@ package final class Spool: Sendable {
             state.acknowledged = number
             state.taken = max(state.taken, number)
             if !state.held.isEmpty { state.held = state.held.filter { $0 > number } }
-            if state.sentFile < 0 {
-                state.sentFile = Glibc.open(
-                    "\(folder.path)/sent", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-            }
-            if state.sentFile >= 0 {
-                let text = SpoolRecord.sent(number)
-                _ = text.withUnsafeBytes { pwrite(state.sentFile, $0.baseAddress!, $0.count, 0) }
-                state.isSentDirty = true
-            }
+            save(&state)
             removeSent(&state)
         }
     }
 
-    private func isAtEnd(_ state: State) -> Bool {
+    private func save(_ state: inout SpoolState) {
+        if state.sentFile < 0 {
+            state.sentFile = Glibc.open("\(folder.path)/sent", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        }
+        guard state.sentFile >= 0 else { return }
+        let text = SpoolRecord.sent(state.acknowledged)
+        _ = text.withUnsafeBytes { pwrite(state.sentFile, $0.baseAddress!, $0.count, 0) }
+        state.isSentDirty = true
+    }
+
+    private func isAtEnd(_ state: SpoolState) -> Bool {
         guard let last = state.segments.last else { return true }
-        return state.reading.segment == last.first && state.reading.offset >= last.bytes
+        // The segment that was read may be one that is no longer there.
+        return state.reading.segment > last.first
+            || (state.reading.segment == last.first && state.reading.offset >= last.bytes)
     }
 
     /// Takes what was read of a segment, reads on, or moves to the next segment.
-    private func readOn(_ state: inout State, into records: inout [SpoolRecord], most: Int) {
+    private func readOn(_ state: inout SpoolState, into records: inout [SpoolRecord], most: Int) {
         guard let index = state.segments.firstIndex(where: { $0.first >= state.reading.segment }) else { return }
         let segment = state.segments[index]
         if segment.first != state.reading.segment {
-            state.reading = (segment.first, 0)
-            (state.window, state.lastRead) = ([], segment.first - 1)
+            state.read(from: segment.first)
         }
         guard !state.window.isEmpty || state.reading.offset < segment.bytes else {
-            if index + 1 < state.segments.count { state.reading = (state.segments[index + 1].first, 0) }
+            guard index + 1 < state.segments.count else { return }
+            state.settle(before: state.segments[index + 1].first)
+            state.read(from: state.segments[index + 1].first)
             return
         }
         if state.window.isEmpty {
@@ -338,26 +329,29 @@ package final class Spool: Sendable {
         }
         while records.count < most, let line = state.window.popFirst() {
             state.reading.offset = line.end
-            keep(line.record, &state, &records)
+            if let record = state.keep(line.record) { records.append(record) }
         }
     }
 
     /// Reads lines of a segment from where it was read up to. What is looked at is what is taken, whoever writes into
     /// the file meanwhile.
-    private func fillWindow(_ segment: SpoolSegments.Segment, below next: UInt64, _ state: inout State) {
+    private func fillWindow(_ segment: SpoolSegments.Segment, below next: UInt64, _ state: inout SpoolState) {
         let offset = state.reading.offset
         let wanted = min(Self.windowBytes, segment.bytes - offset)
         guard let bytes = disk.read(segment.first, from: offset, count: wanted) else {
             // Where no descriptor was free, the next look may have one. What the disk can no longer give is
             // skipped.
             guard errno == EIO else { return }
-            state.losses[.damaged, default: 0] += 1
+            state.suspects += 1
             state.reading.offset += min(wanted, 4096)
             return
         }
+        if bytes.count < wanted, segment.first == state.segments.last?.first, !disk.isWhole(state) {
+            return recover(&state)
+        }
         guard bytes.contains(10) else {
             // No line ends within these bytes, or the file is shorter than it was.
-            state.losses[.damaged, default: 0] += 1
+            state.suspects += 1
             state.reading.offset = bytes.count < wanted ? segment.bytes : offset + bytes.count
             return
         }
@@ -370,30 +364,20 @@ package final class Spool: Sendable {
         if all.isEmpty { state.reading.offset = offset + (bytes.lastIndex(of: 10) ?? 0) + 1 }
     }
 
-    private func keep(_ record: SpoolRecord?, _ state: inout State, _ records: inout [SpoolRecord]) {
-        guard let record else {
-            state.suspects += 1
-            return
-        }
-        state.lastRead = record.number
-        // What was damaged before an event that an earlier run has sent was reported then.
-        if record.number > state.sentBefore { state.losses[.damaged, default: 0] += state.suspects }
-        state.suspects = 0
-        guard record.number > state.taken else { return }
-        state.taken = record.number
-        records.append(record)
-    }
-
     /// Removes segments whose records are all acknowledged. The last one stays, since its numbers are continued.
-    private func removeSent(_ state: inout State) {
+    private func removeSent(_ state: inout SpoolState) {
         while state.segments.count > 1, state.segments[1].first - 1 <= state.acknowledged { remove(first: &state) }
     }
 
-    private func remove(first state: inout State) { unlink(disk.path(state.segments.removeFirst().first)) }
+    private func remove(first state: inout SpoolState) {
+        unlink(disk.path(state.segments.removeFirst().first))
+        let first = state.segments.first?.first ?? 0
+        state.gaps.removeAll { $0.upperBound < first }
+    }
 
     // MARK: Opening
 
-    private func open(_ state: inout State) throws {
+    private func open(_ state: inout SpoolState) throws {
         state.segments = try disk.numbers().map { number in
             var status = stat()
             let size = stat(disk.path(number), &status) == 0 ? Int(status.st_size) : 0
@@ -407,6 +391,7 @@ package final class Spool: Sendable {
             let (end, number) = try disk.mend(last)
             state.segments[state.segments.count - 1].bytes = end
             state.next = max(state.next, last.first, number + 1)
+            state.writer = Glibc.open(disk.path(last.first), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         }
         state.taken = state.acknowledged
         state.sentBefore = state.acknowledged

@@ -6,7 +6,8 @@ import Glibc
 /// The folder of a spool, which one run at a time may use.
 package final class SpoolFolder: Sendable {
     package let path: String
-    private let lock: Int32
+    /// The open file whose lock keeps other runs away.
+    private let held: Locked<Int32>
 
     /// Makes the folder where there is none, and takes it.
     ///
@@ -15,7 +16,8 @@ package final class SpoolFolder: Sendable {
         self.path = path
         try Self.make(path)
         let file = "\(path)/lock"
-        lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        let lock = Self.open(file)
+        held = Locked(lock)
         guard lock >= 0 else {
             let reason = errno
             throw FrameHostError(
@@ -38,8 +40,40 @@ package final class SpoolFolder: Sendable {
 
     deinit {
         // A program that is being started may have a copy of the descriptor for a moment, and with it the lock.
-        flock(lock, LOCK_UN)
-        close(lock)
+        held.withLock { lock in
+            flock(lock, LOCK_UN)
+            close(lock)
+        }
+    }
+
+    private static func open(_ file: String) -> Int32 {
+        Glibc.open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+    }
+
+    /// Makes the folder and its lock again if somebody has removed them during the run.
+    ///
+    /// - Returns: Why the folder cannot be used, as a part of a sentence.
+    func renew() -> String? {
+        held.withLock { lock in
+            var (own, named) = (stat(), stat())
+            let file = "\(path)/lock"
+            guard
+                fstat(lock, &own) != 0 || lstat(file, &named) != 0 || own.st_dev != named.st_dev
+                    || own.st_ino != named.st_ino
+            else { return nil }
+            do { try Self.make(path) } catch { return "its folder was removed, and cannot be created again" }
+            let other = Self.open(file)
+            guard other >= 0 else { return String(cString: strerror(errno)) }
+            guard flock(other, LOCK_EX | LOCK_NB) == 0 else {
+                let code = errno
+                close(other)
+                return code == EWOULDBLOCK ? "another run uses its folder" : String(cString: strerror(code))
+            }
+            flock(lock, LOCK_UN)
+            close(lock)
+            lock = other
+            return nil
+        }
     }
 
     /// Checks that the folder can be used or made, as far as possible without making it.

@@ -122,14 +122,34 @@ struct SpoolSegments {
     func read(_ segment: UInt64, from offset: Int, count: Int) -> [UInt8]? {
         let file = Glibc.open(path(segment), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { return errno == ENOENT ? [] : nil }
+        let bytes = read(file, from: offset, count: count)
+        let code = errno
+        close(file)
+        errno = code
+        return bytes
+    }
+
+    /// The same of an open file.
+    func read(_ file: Int32, from offset: Int, count: Int) -> [UInt8]? {
         var fault: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
             (done, fault) = Transfer.read(into: UnsafeMutableRawBufferPointer(buffer), from: file, at: Int64(offset))
         }
-        close(file)
         guard fault != 0, bytes.isEmpty else { return bytes }
         errno = fault
         return nil
+    }
+
+    /// Whether the file that is open for appending still has its name on the disk, and all that was written into it.
+    ///
+    /// - Parameter bytes: How long it must be; nil for as long as the last segment is.
+    func isWhole(_ state: SpoolState, with bytes: Int? = nil) -> Bool {
+        guard state.writer >= 0, let last = state.segments.last else { return true }
+        var (own, named) = (stat(), stat())
+        guard fstat(state.writer, &own) == 0 else { return true }
+        // A name that cannot be looked at is not gone.
+        guard lstat(path(last.first), &named) == 0 else { return ![ENOENT, ENOTDIR, ESTALE].contains(errno) }
+        return own.st_dev == named.st_dev && own.st_ino == named.st_ino && Int(own.st_size) >= bytes ?? last.bytes
     }
 
     func path(_ first: UInt64) -> String {

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import FrameCore
+import Publishing
+import Testing
+
+/// What a spool does while somebody removes its files, or its disk takes nothing.
+@Suite struct SpoolRemovalTests {
+    // MARK: Files that somebody removes during the run
+
+    @Test(arguments: ["file", "files", "folder", "other"]) func writesAgainWhatWasInARemovedFile(what: String) throws {
+        let box = try SpoolBox()
+        box.add(5)
+        #expect(box.take(2) == [1, 2])
+        box.spool.acknowledge(through: 1)
+        switch what {
+        case "file": try FileManager.default.removeItem(atPath: box.segment(0))
+        case "files":
+            for name in try FileManager.default.contentsOfDirectory(atPath: box.path) {
+                try FileManager.default.removeItem(atPath: "\(box.path)/\(name)")
+            }
+        case "folder": try FileManager.default.removeItem(atPath: box.path)
+        default: try Data(box.bytes(0)).write(to: URL(fileURLWithPath: box.segment(0)), options: .atomic)
+        }
+        box.add(5)
+        #expect(box.spool.fault == nil)
+        #expect(box.take() == Array(3...10))
+        box.spool.look()
+        #expect(box.spool.takeLosses() == [:])
+        #expect(throws: FrameHostError.self) { try SpoolFolder(box.path) }
+        try box.open()
+        #expect(box.take() == Array(2...10))
+        #expect(box.spool.takeLosses() == [:])
+    }
+
+    @Test func aRemovedFileIsFoundWithoutANewEvent() throws {
+        let box = try SpoolBox()
+        box.add(5)
+        try box.open()
+        try FileManager.default.removeItem(atPath: box.segment(0))
+        box.spool.look()
+        try box.open()
+        #expect(box.take() == Array(1...5))
+        // The sender is the first to see it.
+        box.add(3)
+        try FileManager.default.removeItem(atPath: box.segment(0))
+        #expect(box.take() == [6, 7, 8])
+        box.spool.flush()
+        try box.open()
+        #expect(box.take() == Array(1...8))
+        #expect(box.spool.takeLosses() == [:])
+    }
+
+    @Test(arguments: [0, 3, 12, 20]) func countsTheNumbersThatAreCutOff(lines: Int) throws {
+        let box = try SpoolBox()
+        box.add(20)
+        #expect(box.take(5) == Array(1...5))
+        let whole = try box.bytes(0).split(separator: 10).map { Array($0) + [10] }
+        try box.write(Array(whole[..<lines].joined()), 0)
+        box.add(5)
+        let kept = box.take()
+        #expect(kept == Array(6..<UInt64(max(lines, 5) + 1)) + Array(21...25))
+        #expect(box.spool.takeLosses() == (lines == 20 ? [:] : [.damaged: 20 - max(lines, 5)]))
+    }
+
+    /// `look()` says it while nobody reads, and the reader counts none of it again.
+    @Test(arguments: [true, false]) func countsTheNumbersOfRemovedFiles(looks: Bool) throws {
+        let box = try SpoolBox(most: 64 << 10)
+        box.add(400, bytes: 60)
+        #expect(box.segments.count > 4)
+        #expect(box.take(5) == Array(1...5))
+        let first = try [1, 2, 3].map { try #require(UInt64(box.segments[$0].prefix(20))) }
+        for index in [2, 1] { try FileManager.default.removeItem(atPath: box.segment(index)) }
+        // The lines of this one are in memory up to the window's end, which is the file's.
+        try FileManager.default.removeItem(atPath: box.segment(0))
+        let lost = Int(first[2] - first[0])
+        if looks {
+            box.spool.look()
+            #expect(box.spool.takeLosses() == [.damaged: lost])
+        }
+        box.add(5)
+        #expect(box.take() == Array(6..<first[0]) + Array(first[2]...405))
+        #expect(box.spool.takeLosses() == (looks ? [:] : [.damaged: lost]))
+    }
+
+    @Test func numbersThatMemoryLostAreNotCountedAgain() throws {
+        let box = try SpoolBox()
+        box.add(2)
+        let file = box.segment(0)
+        try FileManager.default.removeItem(atPath: file)
+        try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: true)
+        box.add(Spool.mostUnwritten + 10)
+        #expect(box.spool.fault == "Is a directory")
+        #expect(box.spool.takeLosses() == [.memoryFull: 12])
+        try FileManager.default.removeItem(atPath: file)
+        box.spool.flush()
+        var bytes = try box.bytes(0)
+        bytes[20] ^= 1
+        try box.write(bytes, 0)
+        #expect(box.take() == Array(14...UInt64(Spool.mostUnwritten) + 12))
+        #expect(box.spool.takeLosses() == [.damaged: 1])
+    }
+}
