@@ -101,4 +101,40 @@ import Testing
         #expect(box.take() == Array(14...UInt64(Spool.mostUnwritten) + 12))
         #expect(box.spool.takeLosses() == [.damaged: 1])
     }
+
+    // MARK: A disk that takes nothing
+
+    @Test func aFaultLastsUntilSomethingIsWritten() throws {
+        let box = try SpoolBox()
+        let place = box.path + "/00000000000000000001.events"
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        try box.open()
+        box.add(5)
+        #expect(box.take() == [1, 2, 3, 4, 5])
+        box.spool.acknowledge(through: 5)
+        box.spool.flush()
+        box.spool.flush()
+        #expect(box.spool.fault == "Is a directory")
+        try FileManager.default.removeItem(atPath: place)
+        box.spool.flush()
+        #expect(box.spool.fault == nil)
+        box.spool.countLeft()
+        #expect(box.spool.takeLosses() == [:])
+        try box.open()
+        #expect(box.take() == [])
+        box.add(1)
+        #expect(box.take() == [6])
+    }
+
+    @Test func saysAtMostEveryTenSecondsWhatTheDiskDoes() {
+        var news = OutwardNews(kind: "webhook", servers: ["http://a:80"], spool: "/s")
+        var said: [String] = []
+        // Every 0.2 s for 60 s, as the spool's thread asks.
+        for step in 0..<300 {
+            let fault = step % 2 == 0 ? "No space left on device" : nil
+            said += news.ofSpool(losses: [:], fault: fault, now: Int64(step) * 200_000_000).map(\.event)
+        }
+        #expect(said.count { $0 == "spool-failed" } <= 6 && said.count { $0 == "spool-recovered" } <= 6)
+        #expect(said.count > 6)
+    }
 }

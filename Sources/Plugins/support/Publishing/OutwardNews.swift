@@ -21,6 +21,9 @@ package struct OutwardNews: Sendable {
     /// nanoseconds.
     static let lossPause: Int64 = 60_000_000_000
     static let awayPause: Int64 = 600_000_000_000
+    /// The least time between two events that say that the spool cannot be written, and between two that say that it
+    /// can. They go into the spool themselves.
+    static let spoolPause: Int64 = 10_000_000_000
 
     /// `NATS` or `MQTT`, and where it is.
     private let kind: String
@@ -33,6 +36,8 @@ package struct OutwardNews: Sendable {
     private var total = 0
     private var lastLoss: Int64?
     private var hasFault = false
+    private var lastFailed: Int64?
+    private var lastRecovered: Int64?
     /// Why the server refused an event last.
     private var refusal: String?
 
@@ -95,15 +100,16 @@ package struct OutwardNews: Sendable {
         losses new: [Spool.Loss: Int], fault: String?, now: Int64, isLast: Bool = false
     ) -> [Said] {
         var result: [Said] = []
-        if let fault, !hasFault {
-            hasFault = true
+        func isDue(_ last: Int64?) -> Bool { last.map { now - $0 >= Self.spoolPause } ?? true }
+        if let fault, !hasFault, isDue(lastFailed) {
+            (hasFault, lastFailed) = (true, now)
             result.append(
                 said(
                     "spool-failed", .warning,
                     "The \(kind) spool '\(spool)' cannot be written: \(fault). Free space on its disk, or make it writable for this user. Until then, only the last \(Spool.mostUnwritten) events are kept, in memory.",
                     [JSONNode.Member(key: "reason", value: .string(fault))]))
-        } else if fault == nil, hasFault {
-            hasFault = false
+        } else if fault == nil, hasFault, isDue(lastRecovered) {
+            (hasFault, lastRecovered) = (false, now)
             result.append(said("spool-recovered", .info, "The \(kind) spool can be written again.", []))
         }
         return result + (lost(new, now: now, isLast: isLast).map { [$0] } ?? [])

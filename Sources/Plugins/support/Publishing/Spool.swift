@@ -72,7 +72,7 @@ package final class Spool: Sendable {
         state.withLock { state in
             write(&state)
             state.losses[.spoolFull, default: 0] += state.held.count
-            state.losses[.notWritten, default: 0] += state.unwritten.count
+            state.losses[.notWritten, default: 0] += state.unwritten.count { $0.number > state.acknowledged }
             (state.held, state.unwritten) = ([], [])
         }
     }
@@ -120,8 +120,11 @@ package final class Spool: Sendable {
     }
 
     private func write(_ state: inout SpoolState) {
-        // What was sent from memory meanwhile needs no place on disk.
+        // What was sent from memory needs no place on disk. After a fault the newest record is written all the same:
+        // only a write shows that the disk takes records again.
+        let newest = state.fault == nil ? nil : state.unwritten.last
         state.unwritten.removeAll { $0.number <= state.acknowledged }
+        if state.unwritten.isEmpty, let newest { state.unwritten = [newest] }
         var (fault, removals) = (String?.none, 0)
         while fault == nil {
             if !disk.isWhole(state) { recover(&state) }
