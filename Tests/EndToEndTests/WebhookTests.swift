@@ -165,6 +165,59 @@ import Testing
         #expect(said.contains("refused by the server: it answers 4"), "\(said)")
     }
 
+    /// The receiver of the README: it takes no event twice whatever its header fields say, and nothing blocks it.
+    @Test(.timeLimit(.minutes(10))) func theDocumentedReceiverTakesNoEventAgain() throws {
+        let readme = try String(
+            contentsOf: Repository.root.appending(path: "Sources/Plugins/services/Webhook/README.md"), encoding: .utf8)
+        let begin = try #require(readme.range(of: "```python\n"))
+        let end = try #require(readme.range(of: "```\n", range: begin.upperBound..<readme.endIndex))
+        let port = try RTSPStream.freePort()
+        try workspace.write("secret", Self.secret + "\n")
+        try workspace.write(
+            "receiver.py",
+            readme[begin.upperBound..<end.lowerBound].replacingOccurrences(of: "8085", with: "\(port)")
+                .replacingOccurrences(of: "examples/webhook.secret", with: workspace.path("secret")))
+        try workspace.write("client.py", Self.client)
+        let receiver = try Tool.python.start([workspace.path("receiver.py")])
+        defer { kill(receiver.pid, SIGKILL) }
+        let client = try Tool.python.run(workspace.path("client.py"), "\(port)", Self.secret)
+        #expect(client.status == 0, "\(client.error)")
+        // Length -1, no number, none, too large; a forged one; three times the same under other ids; an old one.
+        #expect(client.output == "413\n413\n413\n413\n403\n204\n204\n204\n403\n204\n", "\(client.output)")
+        try receiver.waitForOutput("event second\n")
+        #expect(receiver.output == "event first\nevent second\n")
+    }
+
+    /// Prints the code of each answer. A connection that sends nothing stays open meanwhile.
+    private static let client = """
+        import hashlib, hmac, json, socket, sys, time
+        port, secret = int(sys.argv[1]), sys.argv[2].encode()
+        def connect():
+            for _ in range(1200):
+                try: return socket.create_connection(("127.0.0.1", port))
+                except OSError: time.sleep(0.05)
+        def ask(fields, body=b""):
+            peer = connect()
+            lines = "".join(f"{name}: {value}\\r\\n" for name, value in fields.items())
+            peer.sendall(f"POST / HTTP/1.1\\r\\n{lines}\\r\\n".encode() + body)
+            answer = b""
+            while b"\\r\\n" not in answer:
+                more = peer.recv(4096)
+                if not more: break
+                answer += more
+            print(answer.split(b" ")[1].decode() if answer else "none", flush=True)
+        def event(name, header_id, age=0, key=secret):
+            body, sent = json.dumps({"id": "h.b.r." + name, "event": name}).encode(), int(time.time()) - age
+            sign = hmac.new(key, f"{sent}.".encode() + body, hashlib.sha256).hexdigest()
+            ask({"Content-Length": len(body), "Framehost-Id": header_id, "Framehost-Time": sent, "Framehost-Signature": "sha256=" + sign}, body)
+        silent = connect()
+        for length in ["-1", "x", "", "99999999"]: ask({"Content-Length": length})
+        event("first", "a", key=b"another")
+        for number in range(3): event("first", f"a{number}")
+        event("second", "b", age=3600)
+        event("second", "b")
+        """
+
     /// A text without an end, and one that breaks off: the code in front of it counts.
     @Test(.timeLimit(.minutes(10)), arguments: ["endless", "short"]) func needsNoTextOfAnAnswer(answer: String) throws {
         let (receiver, port) = try startReceiver([], answer, answer, "204")
