@@ -165,6 +165,19 @@ import Testing
         #expect(said.contains("refused by the server: it answers 4"), "\(said)")
     }
 
+    /// A refusal is no event that is taken, and the event about it makes no further one, at the end of the run either.
+    @Test(.timeLimit(.minutes(10))) func aReceiverThatRefusesAllIsNotConnectedAndIsReportedOnce() throws {
+        let (receiver, port) = try startReceiver([], "400")
+        let host = try startHost("http://127.0.0.1:\(port)/", events: #"["option-changed", "events-lost"]"#)
+        try post(1...1, host)
+        try receiver.waitForOutput(#""events-lost""#)
+        let said = try end(host)
+        #expect(!said.contains("Events go to"), "\(said)")
+        let reports = said.split(separator: "\n").filter { $0.contains("1 event for the webhook server was lost") }
+        #expect(reports.count == 1, "\(said)")
+        #expect(!said.contains("Since the start"), "\(said)")
+    }
+
     /// The receiver of the README: it takes no event twice whatever its header fields say, and nothing blocks it.
     @Test(.timeLimit(.minutes(10))) func theDocumentedReceiverTakesNoEventAgain() throws {
         let readme = try String(

@@ -92,15 +92,19 @@ final class WebhookSender: Sendable {
             if let last = state.lastTaken, now - last < Self.patience { return }
             return say { $0.disconnected(reason, waiting: spool.waitingCount, now: control.clock.now()) }
         case .refused(let reason):
-            news.withLock { $0.refused(reason) }
-            spool.count(.refused)
+            // The event about a loss would make the next one, once a minute for ever.
+            if record.event != "events-lost" {
+                news.withLock { $0.refused(reason) }
+                spool.count(.refused)
+            }
         case .taken: break
         }
         state.waiting.removeLast()
         spool.acknowledge(through: record.number)
         state.pause.reset()
         state.lastTaken = now
-        say { $0.connected(to: server, waiting: spool.waitingCount) }
+        // A receiver that answers and refuses takes no events.
+        if answer == .taken { say { $0.connected(to: server, waiting: spool.waitingCount) } }
     }
 
     private func send(_ record: SpoolRecord) -> WebhookPost.Outcome {
