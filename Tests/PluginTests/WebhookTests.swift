@@ -2,9 +2,53 @@
 
 @testable import FrameCore
 import Foundation
+import Glibc
+import FrameSupport
 import Publishing
 import Testing
 @testable import Webhook
+
+/// A receiver that answers one request with this text, then sends bytes one by one until the other side leaves.
+private final class SlowReceiver: Sendable {
+    let port: Int
+    /// Raised once the answer's text without the bytes behind it is sent.
+    let hasAnswered = WaitableFlag()
+    private let file: Int32
+
+    init(_ answer: String) throws {
+        let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        withUnsafeMutablePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                _ = bind(file, address, size)
+                _ = listen(file, 4)
+                _ = getsockname(file, address, &size)
+            }
+        }
+        (self.file, port) = (file, Int(UInt16(bigEndian: address.sin_port)))
+        try #require(port > 0)
+        Thread { [hasAnswered] in
+            let peer = accept(file, nil, nil)
+            var bytes = [UInt8](repeating: 0, count: 65_536)
+            _ = recv(peer, &bytes, bytes.count, 0)
+            _ = send(peer, answer, answer.utf8.count, Int32(MSG_NOSIGNAL))
+            hasAnswered.raise()
+            while send(peer, "x", 1, Int32(MSG_NOSIGNAL)) == 1 { usleep(100_000) }
+            close(peer)
+        }.start()
+    }
+
+    deinit { close(file) }
+
+    func post(left: () -> Int?) throws -> WebhookPost.Outcome {
+        let target = WebhookPost.Target(
+            address: try WebhookAddress("http://127.0.0.1:\(port)/"), verify: true, timeoutSeconds: 120)
+        return try WebhookPost(target).post(Array("{}".utf8), fields: ["Expect:"], left: left)
+    }
+}
 
 @Suite struct WebhookTests {
     private static func fault(_ text: String) throws -> String {
@@ -138,5 +182,33 @@ import Testing
             let taken = pause.take(asked: nil)
             #expect((45_000...60_000).contains(taken))
         }
+    }
+
+    /// The library waits four minutes for the text, and then says that there was no answer in time.
+    @Test(.timeLimit(.minutes(3)), arguments: [(200, ""), (503, "Retry-After: 7\r\n"), (400, "")])
+    func anAnswerCountsThoughItsTextDrips(status: Int, field: String) throws {
+        let receiver = try SlowReceiver("HTTP/1.1 \(status) X\r\n\(field)Content-Length: 10000\r\n\r\n")
+        #expect(try receiver.post { nil } == .answered(status: status, retryAfter: field.isEmpty ? nil : 7))
+    }
+
+    @Test(.timeLimit(.minutes(3))) func anAnswerCountsThoughTheRunEndsWithinItsText() throws {
+        let receiver = try SlowReceiver("HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n")
+        var turns = 0
+        let outcome = try receiver.post {
+            // Between two turns the library reads what is there.
+            if receiver.hasAnswered.isRaised { turns += 1 }
+            return turns > 1 ? 0 : 600_000
+        }
+        #expect(outcome == .answered(status: 200, retryAfter: nil))
+    }
+
+    @Test func headerFieldsThatDripAreNoAnswer() throws {
+        let receiver = try SlowReceiver("HTTP/1.1 200 OK\r\nX: ")
+        var turns = 0
+        let outcome = try receiver.post {
+            if receiver.hasAnswered.isRaised { turns += 1 }
+            return turns > 3 ? 0 : 600_000
+        }
+        #expect(outcome == .cancelled)
     }
 }

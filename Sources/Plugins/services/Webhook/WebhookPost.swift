@@ -35,6 +35,8 @@ final class WebhookPost: @unchecked Sendable {
     /// The most bytes that are read of an answer: of its header fields, and of its text, which nobody reads.
     static let mostHeaderBytes = 65_536
     static let mostBodyBytes = 65_536
+    /// How long the text may take after the header fields, in milliseconds. Then the connection is closed.
+    static let mostBodyMilliseconds: Int64 = 1000
 
     /// What has come of an answer. The library's functions have its address while a request runs.
     private struct Answer {
@@ -174,14 +176,29 @@ final class WebhookPost: @unchecked Sendable {
             curl_multi_add_handle(multi, easy)
             defer { curl_multi_remove_handle(multi, easy) }
             var running: Int32 = 1
+            var textEnd: Int64?
             while true {
                 guard curl_multi_perform(multi, &running) == CURLM_OK else { return .failed("libcurl failed") }
                 if running == 0 { return outcome() }
+                let now = MonotonicTime.milliseconds()
+                if textEnd == nil, status != nil { textEnd = now + Self.mostBodyMilliseconds }
                 let left = left()
+                // To remove a request that is not done closes its connection.
+                if let textEnd, now >= textEnd || left.map({ $0 <= 0 }) ?? false { return outcome() }
                 if let left, left <= 0 { return .cancelled }
-                curl_multi_poll(multi, nil, 0, Int32(min(left ?? 1000, 1000)), nil)
+                let wait = min(left ?? 1000, 1000, textEnd.map { Int($0 - now) } ?? 1000)
+                curl_multi_poll(multi, nil, 0, Int32(wait), nil)
             }
         }
+    }
+
+    /// The code of the answer, once its header fields are complete. With them the receiver has said all: the text behind
+    /// them may be endless, or break off.
+    private var status: Int? {
+        guard answer.pointee.isWhole else { return nil }
+        var status = 0
+        fh_curl_get_long(easy, CURLINFO_RESPONSE_CODE, &status)
+        return status >= 200 ? status : nil
     }
 
     private func outcome() -> Outcome {
@@ -190,12 +207,10 @@ final class WebhookPost: @unchecked Sendable {
         while let message = curl_multi_info_read(multi, &others) {
             if message.pointee.msg == CURLMSG_DONE { code = message.pointee.data.result }
         }
-        // With its header fields the receiver has said all: the text behind them may be endless, or break off.
-        if answer.pointee.isWhole {
-            var (status, seconds): (Int, curl_off_t) = (0, 0)
-            fh_curl_get_long(easy, CURLINFO_RESPONSE_CODE, &status)
+        if let status {
+            var seconds: curl_off_t = 0
             fh_curl_get_offset(easy, CURLINFO_RETRY_AFTER, &seconds)
-            if status >= 200 { return .answered(status: status, retryAfter: seconds > 0 ? Int(seconds) : nil) }
+            return .answered(status: status, retryAfter: seconds > 0 ? Int(seconds) : nil)
         }
         return .failed(reason(code))
     }
