@@ -119,6 +119,27 @@ struct DetectorRun {
         #expect(try DetectorRun(Self.scene("walker"), ignoring: { _, y in y < 0.2 }).missed.isEmpty)
     }
 
+    /// Watches a door, 6 % of the picture, which somebody near and cars fill.
+    @Test func findsWhatFillsTheWatchedArea() throws {
+        let scene = MovingScene(
+            "door", seconds: 42,
+            [
+                .car(from: 6, size: 0.3, ground: 0.7, speed: 0.5, paint: 200), .noise(sigma: 2),
+                .walker(from: 16, size: 0.7, ground: 0.9, speed: 0.5, coat: 60),
+                .walker(from: 26, size: 0.9, ground: 1, speed: -0.8, coat: 200),
+                .car(from: 36, size: 0.4, ground: 0.75, speed: 0.8, paint: 50),
+            ])
+        let run = try DetectorRun(scene, ignoring: { x, y in x < 0.42 || x > 0.58 || y < 0.3 || y > 0.7 })
+        #expect(run.missed.isEmpty)
+        #expect(run.falseStarts.isEmpty)
+    }
+
+    /// Another scene is still one where only a part is watched.
+    @Test func takesAnotherSceneForNoMotionWhereAPartIsWatched() throws {
+        let scene = MovingScene("slates", seconds: 40, [.slate(from: 12, until: 18), .noise(sigma: 2)])
+        #expect(try DetectorRun(scene, ignoring: { x, _ in x < 0.6 }).spans.isEmpty)
+    }
+
     @Test func findsNothingSmallerThanAsked() throws {
         var settings = MotionDetector.Settings()
         settings.leastShare = 0.3

@@ -97,14 +97,16 @@ final class MotionDetector {
         let isResting = time < restUntil
         hold()
         model.take(luma, seconds: seconds, threshold: threshold, haste: isResting ? 4 : 1)
-        if model.movingShare > Self.upheaval, time - calmAt <= Self.upheavalTime + (time - before) || isResting {
+        // Another scene changes everywhere. What fills the part that is watched, or one that is not, is in the scene.
+        let share = min(model.movingShare, model.changingShare)
+        if share > Self.upheaval, time - calmAt <= Self.upheavalTime + (time - before) || isResting {
             model.begin(luma)
             following.forgetAll()
             restUntil = max(restUntil, time &+ Self.restAfterUpheaval)
             calmAt = time
             return
         }
-        if model.movingShare < Self.upheaval / 3 { calmAt = time }
+        if share < Self.upheaval / 3 { calmAt = time }
         let bounds = bounds
         guard !isResting else { return following.forgetAll() }
         finder.find(model.moves, least: max(Int(bounds.cells / 4), 1))

@@ -19,6 +19,8 @@ final class MotionModel {
     private(set) var watchedCount: Int
     /// The share of these that move now.
     private(set) var movingShare: Float = 0
+    /// The same of all cells, also of those that are not looked at.
+    private(set) var changingShare: Float = 0
 
     private let background: CellChanges
     private let recent: CellChanges
@@ -80,7 +82,7 @@ final class MotionModel {
         background.remember(present)
         recent.remember(present)
         for cell in 0..<grid.count { (moves[cell], isHeld[cell]) = (false, false) }
-        movingShare = 0
+        (movingShare, changingShare) = (0, 0)
     }
 
     /// Takes a picture as the one of just now, and leaves the background as it is: after a gap.
@@ -110,20 +112,23 @@ final class MotionModel {
     }
 
     private func decide(_ threshold: Float) {
-        var moving = 0
+        var (moving, changing) = (0, 0)
         for cell in 0..<grid.count {
             let uneven = Self.unevenness * background.structure[cell]
             func exceeds(_ changes: borrowing CellChanges, _ usual: borrowing UsualChanges) -> Bool {
                 let least = threshold + usual.bound(cell)
                 return changes.leftOver[cell] * changes.leftOver[cell] > least * least + uneven
             }
-            let isStirred = !ignored[cell] && exceeds(background, usualBackground) && exceeds(recent, usualRecent)
-            moves[cell] =
-                isStirred && background.inCell[cell] > threshold + usualBackground.bound(cell)
+            let isChanged =
+                exceeds(background, usualBackground) && exceeds(recent, usualRecent)
+                && background.inCell[cell] > threshold + usualBackground.bound(cell)
                 && recent.inCell[cell] > 0.5 * (threshold + usualRecent.bound(cell))
+            moves[cell] = isChanged && !ignored[cell]
+            changing += isChanged ? 1 : 0
             moving += moves[cell] ? 1 : 0
         }
         movingShare = Float(moving) / Float(max(watchedCount, 1))
+        changingShare = Float(changing) / Float(grid.count)
     }
 
     private func learn(_ seconds: Float, _ haste: Float) {
