@@ -140,6 +140,31 @@ struct DetectorRun {
         #expect(try DetectorRun(scene, ignoring: { x, _ in x < 0.6 }).spans.isEmpty)
     }
 
+    @Test func findsWhatMovesWherePicturesAreRare() throws {
+        let scene = MovingScene(
+            "rare", seconds: 300,
+            [.walker(from: 100, size: 0.4, ground: 0.88, speed: 0.02, coat: 50), .noise(sigma: 2)])
+        let run = try DetectorRun(scene, rate: 0.2)
+        #expect(run.missed.isEmpty)
+        #expect(run.falseStarts.isEmpty)
+    }
+
+    @Test func restsAfterOneLateStep() throws {
+        let grid = try #require(CellGrid(pictureWidth: 320, pictureHeight: 240))
+        let detector = MotionDetector(grid)
+        let luma = [UInt8](repeating: 90, count: grid.width * grid.height)
+        func take(_ seconds: Double) {
+            luma.withUnsafeBufferPointer { detector.take($0.baseAddress!, time: Int64(seconds * 1e9)) }
+        }
+        for step in 0..<60 { take(Double(step) / 10) }
+        take(9)
+        #expect(detector.isLearning(at: 9_500_000_000))
+        #expect(!detector.isLearning(at: 10_100_000_000))
+        // The third step of three seconds is no gap any more.
+        for seconds in [12.0, 15, 18] { take(seconds) }
+        #expect(!detector.isLearning(at: 18_100_000_000))
+    }
+
     @Test func findsNothingSmallerThanAsked() throws {
         var settings = MotionDetector.Settings()
         settings.leastShare = 0.3

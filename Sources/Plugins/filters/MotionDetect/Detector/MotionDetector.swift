@@ -32,11 +32,16 @@ final class MotionDetector {
     /// When little moved last.
     private var calmAt: Int64 = 0
     private var hasScene = false
+    /// Nanoseconds between the last pictures, the latest first; 0 while there were none.
+    private var intervals: (Int64, Int64) = (0, 0)
 
     /// Two pictures that are compared are at least so far apart, nanoseconds.
     static let leastInterval: Int64 = 60_000_000
-    /// More time than this between two pictures is a gap.
-    private static let longestInterval: Int64 = 2_000_000_000
+    /// More time than this between two pictures is a gap, unless the two before were as far apart: then four times as
+    /// much, up to a minute.
+    private static let gap: Int64 = 2_000_000_000
+    private static let usualIntervals: Int64 = 4
+    private static let longestGap: Int64 = 60_000_000_000
     /// If so much of the picture moves at once, the scene is another: a light, a turned camera, a slate.
     private static let upheaval: Float = 0.35
     private static let upheavalTime: Int64 = 400_000_000
@@ -88,7 +93,7 @@ final class MotionDetector {
             restUntil = time &+ Int64(settings.learnSeconds * 1e9)
             return
         }
-        guard let before = last, time > before, time - before <= Self.longestInterval else {
+        guard let before = last, follows(time, before) else {
             resume(luma, time)
             return
         }
@@ -111,6 +116,16 @@ final class MotionDetector {
         guard !isResting else { return following.forgetAll() }
         finder.find(model.moves, least: max(Int(bounds.cells / 4), 1))
         following.take(finder.parts, time: time, seconds: seconds, bounds: bounds)
+    }
+
+    /// Whether a picture belongs to the one before. Learns how far apart they usually are: one that comes late is a gap,
+    /// three are the camera's way.
+    private func follows(_ time: Int64, _ before: Int64) -> Bool {
+        guard time > before else { return false }
+        let usual = min(intervals.0, intervals.1, Self.longestGap)
+        let longest = min(max(Self.gap, Self.usualIntervals * usual), Self.longestGap)
+        intervals = (time - before, intervals.0)
+        return time - before <= longest
     }
 
     /// Goes on after a gap, also where times begin anew: what was still to be learned is, and a second is for rest.
