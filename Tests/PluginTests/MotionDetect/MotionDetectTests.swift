@@ -98,4 +98,74 @@ import Testing
         }
         #expect(events.filter { $0.name == "motion-began" }.count <= 2)
     }
+
+    /// Plays until something moves, and gives the time of the next picture.
+    private static func playUntilMotion(_ clock: ManualClock = ManualClock(at: 1)) throws -> (
+        StageDriver<MotionDetect>, Double
+    ) {
+        let driver = try StageDriver(
+            MotionDetect.self, options: #"{"endSeconds": 2}"#, input: .video(format), clock: clock)
+        var painter = ScenePainter(scene, width: format.width, height: format.height)
+        for number in 0..<90 {
+            let seconds = Double(number) / 15
+            var frame = try driver.makeFrame(pts: MediaTime(seconds: seconds))
+            frame.withMutablePlane(0) { painter.draw(seconds, to: $0.baseAddress, strideBytes: $0.strideBytes) }
+            clock.advance(to: Int64(seconds * 1e9))
+            try driver.send(frame)
+            _ = try driver.nextFrame()
+        }
+        return (driver, 6)
+    }
+
+    @Test func showsNoMotionWhileNoPicturesCome() throws {
+        let clock = ManualClock(at: 1)
+        let (driver, time) = try Self.playUntilMotion(clock)
+        func figure(_ name: String, after seconds: Double) -> JSONNode? {
+            driver.stage.shown.withLock { $0 }.json(at: Int64((time + seconds) * 1e9))[name]
+        }
+        #expect(figure("isMotion", after: 1.9)?.asBool == true)
+        #expect((figure("level", after: 1.9)?.asDouble ?? 0) >= 1)
+        #expect(figure("isMotion", after: 2.1)?.asBool == false)
+        #expect(figure("level", after: 2.1)?.asDouble == 0)
+        #expect(figure("motions", after: 2.1)?.asInt == 1)
+        // The first picture after that ends it.
+        _ = driver.takeEvents()
+        try driver.send(driver.makeFrame(pts: MediaTime(seconds: time + 60)))
+        _ = try driver.nextFrame()
+        #expect(driver.takeEvents().map(\.name) == ["motion-ended"])
+    }
+
+    /// A picture of less than 16 pixels' side, in which nothing is looked for.
+    private static func sendSmall(to driver: StageDriver<MotionDetect>, at seconds: Double) throws {
+        let other = try StageDriver(
+            MotionDetect.self, input: .video(VideoFormat(.i420, width: 12, height: 12, frameRate: Rational(15))))
+        try driver.send(other.makeFrame(pts: MediaTime(seconds: seconds)))
+        _ = try driver.nextFrame()
+    }
+
+    @Test func endsMotionInPicturesThatAreTooSmall() throws {
+        let (driver, time) = try Self.playUntilMotion()
+        _ = driver.takeEvents()
+        try Self.sendSmall(to: driver, at: time)
+        #expect(driver.takeEvents().isEmpty)
+        try Self.sendSmall(to: driver, at: time + 2)
+        #expect(driver.takeEvents().map(\.name) == ["motion-ended"])
+    }
+
+    @Test func endsMotionWithTheRunAfterPicturesThatAreTooSmall() throws {
+        let (driver, time) = try Self.playUntilMotion()
+        _ = driver.takeEvents()
+        try Self.sendSmall(to: driver, at: time)
+        driver.stage.stop()
+        #expect(driver.takeEvents().map(\.name) == ["motion-ended"])
+        #expect(driver.stage.shown.withLock { $0 }.json(at: 0)["isMotion"]?.asBool == false)
+    }
+
+    @Test func looksAgainAfterPicturesThatWereTooSmall() throws {
+        let (driver, time) = try Self.playUntilMotion()
+        try Self.sendSmall(to: driver, at: time)
+        try driver.send(driver.makeFrame(pts: MediaTime(seconds: time + 1)))
+        _ = try driver.nextFrame()
+        #expect(driver.stage.shown.withLock { $0 }.json(at: 0)["isLearning"]?.asBool == true)
+    }
 }

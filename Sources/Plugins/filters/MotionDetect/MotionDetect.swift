@@ -16,7 +16,7 @@ final class MotionDetect: Filter {
     private var look: MotionLook?
     private var watch = MotionWatch()
     private var slot: MetadataSlot<MotionAreas>?
-    private let shown = Locked(MotionFigures())
+    let shown = Locked(MotionFigures())
 
     /// [control thread] Opens nothing.
     init(options: MotionDetectOptions, context: StageContext) {
@@ -37,7 +37,7 @@ final class MotionDetect: Filter {
 
     /// [control thread] Takes the memory.
     func negotiate(_ format: VideoFormat) {
-        look = MotionLook(format, .up, options)
+        fit(format, .up)
         guard look == nil else { return }
         context.note("finds no motion in pictures with a side of less than 16 pixels", isWarning: true)
     }
@@ -45,27 +45,34 @@ final class MotionDetect: Filter {
     /// [setup thread]
     func start() {
         slot = context.slot(for: MotionAreas.self)
-        context.showFigures { [shown] in shown.withLock { $0 }.json }
+        context.showFigures { [shown, clock = context.clock] in shown.withLock { $0 }.json(at: clock.now()) }
     }
 
     /// [stage thread] Looks at the picture. Allocates only for an event, and when size or orientation change.
     func process(_ frame: inout Frame) -> Verdict {
-        let (format, orientation) = (frame.format, frame.orientation)
-        if let look, !look.fits(format, orientation) { self.look = MotionLook(format, orientation, options) }
+        fit(frame.format, frame.orientation)
         let time = frame.pts.nanoseconds
-        guard let look else { return .forward }
-        look.take(frame, time: time)
-        let largest = look.largestShare
-        if let change = watch.take(
-            size: largest, time: time, patience: Int64(options.endSeconds * 1e9))
-        {
-            post(change, look)
+        let patience = Int64(options.endSeconds * 1e9)
+        look?.take(frame, time: time)
+        // Nothing moves in pictures that are too small: what moved before ends after its patience.
+        if let change = watch.take(size: look?.largestShare ?? 0, time: time, patience: patience) {
+            post(change)
         }
+        shown.withLock { $0.take(look, watch, time: time, now: context.clock.now(), patience: patience) }
+        guard let look else { return .forward }
         let areas = look.areas(isMotion: watch.isMotion)
         if let slot { frame[slot] = areas }
         if options.draw { look.draw(areas, on: &frame) }
-        shown.withLock { $0.take(look, watch, largest: largest, time: time) }
         return .forward
+    }
+
+    /// Pictures of another size, format or orientation begin everything anew. Allocates nothing for those that are too
+    /// small.
+    private func fit(_ format: VideoFormat, _ orientation: Orientation) {
+        guard look?.fits(format, orientation) != true else { return }
+        look = CellGrid(pictureWidth: format.width, pictureHeight: format.height).map {
+            MotionLook($0, format, orientation, options)
+        }
     }
 
     /// [stage thread] The new values hold from the next frame on.
@@ -73,15 +80,16 @@ final class MotionDetect: Filter {
 
     /// [stage thread] Says that the motion has ended, if one is under way.
     func stop() {
-        if let change = watch.end(), let look { post(change, look) }
+        shown.withLock { $0.end() }
+        if let change = watch.end() { post(change) }
     }
 
-    private func post(_ change: MotionWatch.Change, _ look: MotionLook) {
+    private func post(_ change: MotionWatch.Change) {
         func percent(_ share: Float) -> Double { (Double(share) * 10_000).rounded() / 100 }
         switch change {
         case .began:
-            let areas = look.fractions
-            let size = percent(look.largestShare)
+            let areas = look?.fractions ?? []
+            let size = percent(look?.largestShare ?? 0)
             context.post(
                 "motion-began",
                 text:

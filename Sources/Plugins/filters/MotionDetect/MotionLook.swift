@@ -12,9 +12,8 @@ final class MotionLook {
     let detector: MotionDetector
     private let paint: Paint
 
-    /// - Returns: Nil where the pictures are too small to find anything.
-    init?(_ format: VideoFormat, _ orientation: Orientation, _ options: MotionDetectOptions) {
-        guard let grid = CellGrid(pictureWidth: format.width, pictureHeight: format.height) else { return nil }
+    /// - Parameter grid: That of the format's size.
+    init(_ grid: CellGrid, _ format: VideoFormat, _ orientation: Orientation, _ options: MotionDetectOptions) {
         (self.format, self.orientation) = (format, orientation)
         reducer = LumaReducer(format, grid)
         small = .allocate(capacity: grid.width * grid.height)
