@@ -48,6 +48,8 @@ import Testing
         #expect((events.last?.details["seconds"]?.asDouble ?? 0) > 2)
         let box = try #require(events.first?.details["areas"]?.asArray?.first)
         #expect((box["x"]?.asDouble ?? 1) < 0.5, "the walker comes from the left")
+        let since = try #require(events.first?.details["since"]?.asDouble)
+        #expect(since >= 0.4 && since < 2, "it moved for minSeconds before: \(since)")
         #expect(areas.count == 14 * 15)
         #expect(areas.contains { $0.isMotion && !$0.isEmpty })
         #expect(areas.allSatisfy { $0.pictureWidth == 320 && $0.pictureHeight == 240 })

@@ -12,6 +12,7 @@ extension MotionDetect {
                     "areas",
                     "Where it moves: objects with x, y, width and height, in fractions of the upright picture."),
                 .number("size", "How much of the picture the largest of them moves (%)."),
+                .number("since", "How long before the event it was first seen to move (s)."),
             ]),
         EventDeclaration(
             "motion-ended", "Nothing has moved for endSeconds, or the stage ends.",

@@ -56,7 +56,7 @@ final class MotionDetect: Filter {
         look?.take(frame, time: time)
         // Nothing moves in pictures that are too small: what moved before ends after its patience.
         if let change = watch.take(size: look?.largestShare ?? 0, time: time, patience: patience) {
-            post(change)
+            post(change, at: time)
         }
         shown.withLock { $0.take(look, watch, time: time, now: context.clock.now(), patience: patience) }
         guard let look else { return .forward }
@@ -81,20 +81,24 @@ final class MotionDetect: Filter {
     /// [stage thread] Says that the motion has ended, if one is under way.
     func stop() {
         shown.withLock { $0.end() }
-        if let change = watch.end() { post(change) }
+        if let change = watch.end() { post(change, at: 0) }
     }
 
-    private func post(_ change: MotionWatch.Change) {
+    /// - Parameter time: Of the picture with which it began, nanoseconds.
+    private func post(_ change: MotionWatch.Change, at time: Int64) {
         func percent(_ share: Float) -> Double { (Double(share) * 10_000).rounded() / 100 }
         switch change {
         case .began:
             let areas = look?.fractions ?? []
             let size = percent(look?.largestShare ?? 0)
+            let since = Double(max(time - (look?.detector.movesSince ?? time), 0)) / 1e9
             context.post(
                 "motion-began",
                 text:
                     "Something moves\(areas.count > 1 ? " in \(areas.count) places" : ""), \(size.optionJSON.text()) % of the picture.",
-                details: ["areas": .array(areas), "size": .number(size)])
+                details: [
+                    "areas": .array(areas), "size": .number(size), "since": .number((since * 100).rounded() / 100),
+                ])
         case .ended(let duration, let size):
             let seconds = (Double(duration) / 1e7).rounded() / 100
             context.post(

@@ -56,6 +56,12 @@ final class MotionDetector {
 
     /// What was seen last: with ``MotionTrack/isMotion``, what moves.
     var tracks: [MotionTrack] { following.tracks }
+    /// When what moves was first seen, nanoseconds; nil if nothing is motion.
+    var movesSince: Int64? {
+        var first: Int64?
+        for track in following.tracks where track.isMotion { first = min(first ?? track.since, track.since) }
+        return first
+    }
     /// The share of the picture that moves, whether it counts or not.
     var movingShare: Float { model.movingShare }
     /// Whether the pictures are still learned, so that nothing counts.
