@@ -36,6 +36,8 @@ import Testing
 
     @Test func aRemovedFileIsFoundWithoutANewEvent() throws {
         let box = try SpoolBox()
+        // There is nothing yet.
+        box.spool.look()
         box.add(5)
         try box.open()
         try FileManager.default.removeItem(atPath: box.segment(0))
@@ -49,6 +51,12 @@ import Testing
         box.spool.flush()
         try box.open()
         #expect(box.take() == Array(1...8))
+        box.spool.acknowledge(through: 8)
+        try FileManager.default.removeItem(atPath: box.segment(0))
+        box.spool.look()
+        box.spool.look()
+        box.add(1)
+        #expect(box.take() == [9])
         #expect(box.spool.takeLosses() == [:])
     }
 
@@ -100,6 +108,30 @@ import Testing
         try box.write(bytes, 0)
         #expect(box.take() == Array(14...UInt64(Spool.mostUnwritten) + 12))
         #expect(box.spool.takeLosses() == [.damaged: 1])
+    }
+
+    /// The sender has some of those that memory loses: the ranges that are counted touch and overlap.
+    @Test func numbersThatAreLostTwiceAreCountedOnce() throws {
+        let box = try SpoolBox()
+        let place = box.path + "/00000000000000000001.events"
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        try box.open()
+        box.add(20)
+        #expect(box.take(10) == Array(1...10))
+        box.add(Spool.mostUnwritten)
+        #expect(box.spool.takeLosses() == [.memoryFull: 20])
+        try FileManager.default.removeItem(atPath: place)
+        box.spool.flush()
+        let last = UInt64(Spool.mostUnwritten) + 20
+        for cut in [100, 50, 0] {
+            let lines = try box.bytes(0).split(separator: 10).map { Array($0) + [10] }
+            try box.write(Array(lines[..<cut].joined()), 0)
+            box.spool.look()
+        }
+        #expect(box.spool.takeLosses() == [.damaged: Spool.mostUnwritten])
+        box.add(1)
+        #expect(box.take() == [last + 1])
+        #expect(box.spool.takeLosses() == [:])
     }
 
     // MARK: A disk that takes nothing

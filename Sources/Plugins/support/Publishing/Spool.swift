@@ -208,7 +208,7 @@ package final class Spool: Sendable {
 
     /// Counts what was in segments before the last whose files are gone. A part of a large spool at a time.
     private func loseRemoved(_ state: inout SpoolState) {
-        for _ in 0..<min(state.segments.count - 1, 64) {
+        for _ in 0..<min(max(state.segments.count - 1, 0), 64) {
             state.looked = state.looked + 1 < state.segments.count - 1 ? state.looked + 1 : 0
             let segment = state.segments[state.looked]
             guard segment.bytes > 0, segment.first >= state.reading.segment,

@@ -28,7 +28,7 @@ struct SpoolState {
     var sentBefore: UInt64 = 0
     /// Numbers of records that were taken and not acknowledged, and are no longer on disk.
     var held: Set<UInt64> = []
-    /// Numbers that this run has counted as lost, rising.
+    /// Numbers that this run has counted as lost. No two ranges have a number in common.
     var gaps: [ClosedRange<UInt64>] = []
     /// The segment that was looked at last.
     var looked = 0
@@ -54,17 +54,18 @@ struct SpoolState {
         let count = missing(after: low, before: high)
         guard count > 0 else { return 0 }
         losses[.damaged, default: 0] += count
-        gaps.removeAll { (low + 1...high - 1).contains($0.lowerBound) && $0.upperBound < high }
         note(low + 1...high - 1)
         return count
     }
 
     private mutating func note(_ range: ClosedRange<UInt64>) {
-        if let last = gaps.last, last.upperBound + 1 == range.lowerBound {
-            gaps[gaps.count - 1] = last.lowerBound...range.upperBound
-        } else {
-            gaps.append(range)
+        var whole = range
+        gaps.removeAll { gap in
+            guard gap.lowerBound <= whole.upperBound &+ 1, whole.lowerBound <= gap.upperBound &+ 1 else { return false }
+            whole = min(gap.lowerBound, whole.lowerBound)...max(gap.upperBound, whole.upperBound)
+            return true
         }
+        gaps.append(whole)
     }
 
     /// Keeps the newest records of those that are only in memory.
