@@ -205,7 +205,7 @@ test-docs: build packages $(CLIP) $(PASSING) ## the documentation: its links, it
 
 FUZZ_SECONDS ?= 3
 test-fuzz: ## the fuzz targets for a few seconds each, always from the same seed; `make fuzz` looks for what is new
-	Tests/Fuzz/run $(FUZZ_SECONDS) seed=1
+	Tests/Fuzz/run $(FUZZ_SECONDS) seed=1 $(TARGETS)
 
 fuzz: ## the fuzz targets for ten minutes each, and ten million requests for ONVIF
 	Tests/Fuzz/run 600

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # compile_motion OUT FLAG…: the fuzz target of motion-source's parsers, a module of their own with the fuzzer's counters; Core is the library that `swift build -c release` leaves behind.
 compile_motion() {
-  local out=$1 built=.build/release work=.build/fuzz/modules flags sources source=Sources/Plugins/sources/Motion/Source
+  local out=$1 built=${FUZZ_CORE:-.build/release} work=.build/fuzz/modules flags sources source=Sources/Plugins/sources/Motion/Source
   shift
   [[ -e $built/libFrameCore.so ]] || swift build -c release
   mkdir -p "$work"

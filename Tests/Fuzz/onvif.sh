@@ -2,7 +2,7 @@
 # compile_onvif OUT FLAG…: the fuzz target of what ONVIF reads from the network, with the pure part of ServerAccess, a module of its own. Core is the library that
 # `swift build -c release` leaves behind.
 compile_onvif() {
-  local out=$1 onvif=Sources/Plugins/services/ONVIF access=Sources/Plugins/support/ServerAccess built=.build/release work=.build/fuzz/onvif-modules
+  local out=$1 onvif=Sources/Plugins/services/ONVIF access=Sources/Plugins/support/ServerAccess built=${FUZZ_CORE:-.build/release} work=.build/fuzz/onvif-modules
   local flags
   shift
   [[ -e $built/libFrameCore.so ]] || swift build -c release

@@ -2,7 +2,7 @@
 # compile_rtsp OUT FLAG…: the fuzz target OUT of the RTSP sink's parsers, and of CodedVideo and the pure part of ServerAccess, which are modules of their own. All of them are one program (RTSPTargets.swift), which the
 # first one builds. Core is the library that `swift build -c release` leaves behind.
 compile_rtsp() {
-  local out=$1 sink=Sources/Plugins/sinks/RTSPSink access=Sources/Plugins/support/ServerAccess built=.build/release work=.build/fuzz/rtsp-modules
+  local out=$1 sink=Sources/Plugins/sinks/RTSPSink access=Sources/Plugins/support/ServerAccess built=${FUZZ_CORE:-.build/release} work=.build/fuzz/rtsp-modules
   local program=${out%/*}/rtsp
   shift
   (

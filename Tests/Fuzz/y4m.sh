@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # compile_y4m OUT FLAG…: the fuzz target of the stages for raw video, a module of their own with the fuzzer's counters; Core is the library that `swift build -c release` leaves behind.
 compile_y4m() {
-  local out=$1 built=.build/release work=.build/fuzz/modules flags sources
+  local out=$1 built=${FUZZ_CORE:-.build/release} work=.build/fuzz/modules flags sources
   shift
   [[ -e $built/libFrameCore.so ]] || swift build -c release
   mkdir -p "$work"
