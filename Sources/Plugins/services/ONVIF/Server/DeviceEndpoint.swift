@@ -57,7 +57,8 @@ struct DeviceEndpoint: Sendable {
         let moment = LoginCheck.Moment(wall: wall(), now: MonotonicTime.now())
         let path = String(request.target.prefix { $0 != "?" })
         let isOpen = login.withLock(\.isOpen)
-        guard facts.withLock({ $0.audience.takes(request.client.address) }) else {
+        let audience = facts.withLock { $0.audience }
+        guard audience.takes(request.client.address) else {
             return .now(Self.plain(403, "'allow' of rtsp-sink does not list this address."))
         }
         // Without users only the place of a client protects: a page that somebody opens must not become one.
