@@ -135,8 +135,6 @@ PURE := --skip 'ModelChecker|GraphGenerator|KindsModel|ChangeModel'
 
 # Packages that share a folder build Core once. Without its cache, or SwiftPM takes the plan of the package that was built before for this one's.
 SHARED_SCRATCH := --disable-build-manifest-caching
-# A whole module at once takes a quarter less time than file by file, and no index is read.
-SANITIZED := $(SHARED_SCRATCH) --disable-index-store -Xswiftc -whole-module-optimization
 # In the folder of the packages that the end-to-end tests build (PluginBuild), which thus find Core built: `swift test` alone would build it with other flags.
 OPTIMISED_CORE := -c release --package-path $(CORE_TESTS) --scratch-path .build/end-to-end/builds $(SHARED_SCRATCH)
 define test_optimised_core
@@ -146,23 +144,23 @@ endef
 
 test-asan: test-packages ## Core's tests and the camera's under the address sanitizer; not part of `make test`
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
-	  $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(SANITIZED) $(PURE)
+	  $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(SHARED_SCRATCH) $(PURE)
 	@# A package sees only what is below it. Made here: not every copy of the project keeps symbolic links.
 	@ln -sfn ../../Sources/Plugins Tests/CameraTests/Plugins && ln -sfn ../PluginTests/V4L2 Tests/CameraTests/Tests
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
-	  $(SWIFT) test --package-path Tests/CameraTests --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(SANITIZED)
+	  $(SWIFT) test --package-path Tests/CameraTests --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(SHARED_SCRATCH)
 
 test-tsan: packages ## Core's tests under the thread sanitizer
-	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SANITIZED) $(PURE)
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH) $(PURE)
 
 # Long tests without threads, in which the thread sanitizer could find nothing. They run without it, with those of the other plugins.
 ONE_THREAD := --skip 'keepsNoMoreThanItsLimits|keepsItsBoundsOverAMillionUnits|givesRandomUnitsBack|everyReaderHasARunFromAKeyframeOn'
 
 test-rtsp-tsan: test-packages ## the RTSP sink's tests under the thread sanitizer; not part of `make test`
-	FRAMEHOST_WITHOUT_HTTP=1 FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/RTSPSinkTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SANITIZED) $(ONE_THREAD)
+	FRAMEHOST_WITHOUT_HTTP=1 FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/RTSPSinkTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH) $(ONE_THREAD)
 
 test-control-tsan: test-packages ## the control server's tests under the thread sanitizer; not part of `make test`
-	FRAMEHOST_SANITIZED=1 $(SWIFT) test --no-parallel --package-path Tests/ControlServerTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SANITIZED)
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --no-parallel --package-path Tests/ControlServerTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH)
 
 test-sanitizers: test-tsan test-asan test-rtsp-tsan test-control-tsan ## all tests under sanitizers: before a release, and after changes of memory or of the RTSP server; about 45 minutes
 
@@ -203,7 +201,7 @@ test-onvif: build test-packages $(PASSING) ## ONVIF with Home Assistant's client
 test-docs: build packages $(CLIP) $(PASSING) ## the documentation: its links, its chains and its commands
 	Tests/Docs/run
 
-FUZZ_SECONDS ?= 3
+FUZZ_SECONDS ?= 5
 test-fuzz: ## the fuzz targets for a few seconds each, always from the same seed; `make fuzz` looks for what is new
 	Tests/Fuzz/run $(FUZZ_SECONDS) seed=1 $(TARGETS)
 

@@ -5,6 +5,9 @@
 . Tests/Fuzz/rtsp.sh
 . Tests/Fuzz/onvif.sh
 
+# How far their code is optimised; `run` says it anew.
+level=-O
+
 # The fuzz targets, for the scripts beside this one. Calls `target NAME MOST_BYTES SOURCE…` for each; its seeds are Tests/Fixtures/fuzz/NAME.
 targets() {
   # Those without sources are left by `compile` to scripts of their own. The longest to build come first.
@@ -34,5 +37,5 @@ compile() {
     return
   fi
   shift
-  swiftc -O -swift-version 6 -use-ld=lld -parse-as-library "${flags[@]}" "$@" -module-name FuzzTarget -o "$out"
+  swiftc "$level" -swift-version 6 -use-ld=lld -parse-as-library "${flags[@]}" "$@" -module-name FuzzTarget -o "$out"
 }

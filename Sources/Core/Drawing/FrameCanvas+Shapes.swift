@@ -3,8 +3,8 @@
 extension FrameCanvas {
     /// Fills a polygon; ``PolygonScan`` says which pixels belong to it.
     ///
-    /// - Parameter points: In order around it; the last is joined to the first. Nothing is drawn if there is none, or one
-    ///   that is not finite. More than 85 allocate memory.
+    /// The points are in order around it; the last is joined to the first. Nothing is drawn if there is none, or one that
+    /// is not finite. More than 85 allocate memory.
     public func fill(polygon points: [PicturePoint], _ paint: Paint) {
         points.withUnsafeBufferPointer { fill($0, contour: $0.count, paint) }
     }
@@ -13,7 +13,7 @@ extension FrameCanvas {
 
     /// Draws the border of a rectangle, inside of it.
     ///
-    /// - Parameter thickness: In pixels, 1 or more. A rectangle that is not larger than two borders is filled.
+    /// The thickness is in pixels, 1 or more. A rectangle that is not larger than two borders is filled.
     public func outline(x: Int, y: Int, width: Int, height: Int, thickness: Int, _ paint: Paint) {
         guard width > 0, height > 0, thickness > 0 else { return }
         let far = Int(Int32.max)
@@ -30,9 +30,8 @@ extension FrameCanvas {
 
     /// Draws the border of a polygon, half of it inside and half of it outside.
     ///
-    /// - Parameters:
-    ///   - points: As for ``fill(polygon:_:)``. Paint that is not opaque allocates memory from 17 points on.
-    ///   - thickness: In pixels.
+    /// The points are as for ``fill(polygon:_:)``, the thickness is in pixels. Paint that is not opaque allocates memory
+    /// from 17 points on.
     public func outline(polygon points: [PicturePoint], thickness: Double, _ paint: Paint) {
         guard points.allSatisfy(\.isFinite) else { return }
         if paint.alpha == 255 || points.count < 2 {
@@ -52,7 +51,7 @@ extension FrameCanvas {
 
     /// Draws a straight line, which reaches beyond both points by half of its thickness. A line of one point is a square.
     ///
-    /// - Parameter thickness: In pixels. Every pixel that the line touches is painted, also by a thinner one.
+    /// The thickness is in pixels. Every pixel that the line touches is painted, also by a thinner one.
     public func line(from a: PicturePoint, to b: PicturePoint, thickness: Double, _ paint: Paint) {
         guard a.isFinite, b.isFinite else { return }
         withUnsafeTemporaryAllocation(of: PicturePoint.self, capacity: 4) { quad in

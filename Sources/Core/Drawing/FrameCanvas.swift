@@ -33,9 +33,7 @@ public struct FrameCanvas {
     private let second: Layer
     private let third: Layer
 
-    /// Takes a picture's memory.
-    ///
-    /// - Parameter layer: The memory of a plane: where it begins, and bytes from row to row.
+    /// Takes a picture's memory, which `layer` says of each plane: where it begins, and bytes from row to row.
     @inline(__always)
     public init(
         _ pixelFormat: PixelFormat, width: Int, height: Int,
@@ -87,11 +85,9 @@ public struct FrameCanvas {
 
     /// Fills a span of pixels in one row of one plane: the units that belong to these pixels.
     ///
-    /// - Parameters:
-    ///   - plane: One that the format has.
-    ///   - row: Of the plane, counted from 0.
-    ///   - columns: Pixels of the picture, not of the plane.
-    /// - Precondition: All lies within the picture.
+    /// The row is one of the plane, counted from 0; the columns are pixels of the picture, not of the plane.
+    ///
+    /// - Precondition: The format has the plane, and all lies within the picture.
     public func fill(_ plane: Int, row: Int, _ columns: Range<Int>, _ paint: Paint) {
         guard !columns.isEmpty else { return }
         let layer = self[plane]

@@ -16,8 +16,6 @@ public struct Paint: Sendable, Equatable {
 
     /// Converts `color` by the format's matrix and range; its sRGB primaries and transfer are taken as the format's
     /// own.
-    ///
-    /// - Parameter alpha: See ``alpha``.
     public init(_ color: RGBColor, for format: VideoFormat, alpha: UInt8 = 255) {
         let red = Double(color.red) / 255
         let green = Double(color.green) / 255
