@@ -39,7 +39,7 @@ struct ChainPlanner {
         let originals = try proveOriginals(stages)
         var plan = try plan(stages, layout, isLive: negotiation.isLive)
         plan.part = part
-        for index in stages.indices { plan.stages[index].hiddenBy = originals.way(to: index)?.hider }
+        for index in stages.indices { plan.stages[index].hiddenBy = originals.way(to: index)?.hiders[0] }
         plan.notes += originals.notes(stages)
         return PlannedChain(
             plan: plan, stages: stages, services: services,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Which stages show originals: pictures of which a privacy stage (``StageDemand/mustNotBePassed``) hides something, and
-/// that no privacy stage has covered yet. Pure; docs/design/047-originals.md.
+/// that no stage which hides the same has covered yet. Pure; docs/design/047-originals.md.
 struct OriginalsProof {
     /// A stage as the proof sees it.
     struct Stage {
@@ -10,75 +10,122 @@ struct OriginalsProof {
         var givesPictures: Bool
         /// Whether no picture may pass it uncovered.
         var isPrivacy = false
+        /// Of a privacy stage, what it hides (``StageDemand/hides``).
+        var hides: String?
         /// The stages that it takes from, by index; they come before it.
         var from: [Int] = []
-        /// The outputs of one source have one scene: `door` of `door` and of `door.units`. Nil if it is no source.
-        var scene: String?
+        /// Of a source, words for what it shows: two sources that have one of them in common show the same.
+        var scenes: Set<String> = []
+    }
+
+    /// What one privacy stage hides.
+    struct Hidden: Sendable, Equatable {
+        /// As ``StageDemand/hides``.
+        var hides: String?
+        /// Ids of the stages in whose pictures it can be seen, until a stage covers it.
+        var bare: Set<String>
+    }
+
+    /// The proof for what one privacy stage hides. Each is made without regard to the others.
+    private struct Part {
+        /// The privacy stage: the first of those that hide the same.
+        var hider: String
+        /// Whether there is such a stage now, or only was before a change.
+        var isHidden: Bool
+        var hides: String?
+        /// By stage, whether it covers what the hider hides.
+        var covers: [Bool]
+        /// By stage, whether a stage that covers it can be reached by pictures.
+        var bare: [Bool]
+        /// By stage, whether it can be seen in what the stage gives. For a stage that gives no pictures, in what it gets.
+        var shows: [Bool]
     }
 
     private let stages: [Stage]
-    /// By stage, the privacy stage that hides something in what it gives; nil for a stage that is not bare.
-    private(set) var hiders: [String?]
-    /// By stage, whether the pictures that it gives are original. For a stage that gives none, whether it gets some.
-    private(set) var showsOriginals: [Bool]
+    /// In the order of the privacy stages; those that were before a change come last.
+    private var parts: [Part] = []
 
     /// - Parameters:
     ///   - stages: Producers before their consumers.
-    ///   - hidden: What was hidden before a change, which stays hidden: the stages that were bare, with the privacy stage
-    ///     of each.
-    init(_ stages: [Stage], hidden: [String: String] = [:]) {
+    ///   - hidden: What was hidden before a change, which stays hidden, by the id of the privacy stage.
+    init(_ stages: [Stage], hidden: [String: Hidden] = [:]) {
         self.stages = stages
-        hiders = stages.map { hidden[$0.id] }
-        showsOriginals = stages.map { _ in false }
-        for (index, stage) in stages.enumerated().reversed() {
-            let hider = stage.isPrivacy ? stage.id : hiders[index]
-            guard let hider else { continue }
-            for producer in stage.from where stages[producer].givesPictures && hiders[producer] == nil {
-                hiders[producer] = hider
-            }
+        var done: Set<String> = []
+        for stage in stages where stage.isPrivacy {
+            if let hides = stage.hides, !done.insert(hides).inserted { continue }
+            addPart(stage.id, hides: stage.hides, bare: [])
         }
-        shareScenes()
-        for (index, stage) in stages.enumerated() {
-            let comes = !stage.isPrivacy && producers(of: index).contains { showsOriginals[$0] }
-            showsOriginals[index] = stage.givesPictures && hiders[index] != nil || comes
+        for (hider, before) in hidden.sorted(by: { $0.key < $1.key }) {
+            addPart(hider, hides: before.hides, bare: before.bare)
         }
     }
 
-    /// What one output of a source shows, the others show too.
-    private mutating func shareScenes() {
-        var found: [String: String] = [:]
+    private mutating func addPart(_ hider: String, hides: String?, bare: Set<String>) {
+        let covers = stages.map { $0.isPrivacy && ($0.id == hider || hides != nil && $0.hides == hides) }
+        var part = Part(
+            hider: hider, isHidden: covers.contains(true), hides: hides, covers: covers,
+            bare: stages.map { $0.givesPictures && bare.contains($0.id) }, shows: stages.map { _ in false })
+        for (index, stage) in stages.enumerated().reversed() where covers[index] || part.bare[index] {
+            for producer in stage.from where stages[producer].givesPictures { part.bare[producer] = true }
+        }
+        // What one output of a source shows, the others show too, and so do other sources of the same file.
+        var open = stages.indices.filter { part.bare[$0] }
+        while let next = open.popLast() {
+            for (index, stage) in stages.enumerated() where stage.givesPictures && !part.bare[index] {
+                guard !stage.scenes.isDisjoint(with: stages[next].scenes) else { continue }
+                part.bare[index] = true
+                open.append(index)
+            }
+        }
         for (index, stage) in stages.enumerated() {
-            if let scene = stage.scene, let hider = hiders[index], found[scene] == nil { found[scene] = hider }
+            let comes = !covers[index] && producers(of: index).contains { part.shows[$0] }
+            part.shows[index] = stage.givesPictures && part.bare[index] || comes
         }
-        for (index, stage) in stages.enumerated() where stage.givesPictures && hiders[index] == nil {
-            if let scene = stage.scene { hiders[index] = found[scene] }
-        }
+        parts.append(part)
     }
 
     private func producers(of stage: Int) -> [Int] { stages[stage].from.filter { stages[$0].givesPictures } }
 
-    /// The bare stages, each with the privacy stage that hides something in what it gives.
-    var hidden: [String: String] {
-        var hidden: [String: String] = [:]
-        for (stage, hider) in zip(stages, hiders) where stage.givesPictures { hidden[stage.id] = hider }
+    /// Whether the pictures that `stage` gives are original. For a stage that gives none, whether it gets some.
+    func showsOriginals(_ stage: Int) -> Bool { parts.contains { $0.shows[stage] } }
+
+    /// What is hidden, by the id of the privacy stage: what a change of this chain has to keep hidden.
+    var hidden: [String: Hidden] {
+        var hidden: [String: Hidden] = [:]
+        for part in parts {
+            let bare = Set(stages.indices.filter { part.bare[$0] }.map { stages[$0].id })
+            guard !bare.isEmpty else { continue }
+            // What the stage hides now comes first, and what it has hidden stays so.
+            hidden[part.hider, default: Hidden(hides: part.hides, bare: [])].bare.formUnion(bare)
+        }
         return hidden
     }
 
-    /// One way on which `stage` gets originals, from a source to the stage itself, and the privacy stage that hides
-    /// something in them; nil where it gets none.
-    func way(to stage: Int) -> (stages: [Int], hider: String)? {
-        guard showsOriginals[stage] else { return nil }
+    /// One way on which a stage gets originals, from a source to the stage itself.
+    struct Way: Equatable {
+        var stages: [Int]
+        /// Where in ``stages`` it leaves the way to the last of ``hiders``.
+        var turn: Int
+        /// The privacy stages that hide something in them and are not passed, in their order.
+        var hiders: [String]
+        /// One of them that covers nothing any more: it is gone, or has no privacy after a change.
+        var gone: String?
+    }
+
+    /// Nil for a stage that gets no originals.
+    func way(to stage: Int) -> Way? {
+        let shown = parts.filter { $0.shows[stage] }
+        let gone = shown.first { !$0.isHidden }
+        guard let part = gone ?? shown.last else { return nil }
         var way = [stage]
-        var hider = hiders[stage]
-        // What comes before a privacy stage is covered by it. Such a stage lacks what the next one hides.
-        while !stages[way[0]].isPrivacy,
-            let before = producers(of: way[0]).first(where: { showsOriginals[$0] })
-        {
-            hider = hider ?? hiders[before]
+        // What comes before a stage that covers is covered by it.
+        while !part.covers[way[0]], let before = producers(of: way[0]).first(where: { part.shows[$0] }) {
             way.insert(before, at: 0)
         }
-        guard let hider else { return nil }
-        return (way, hider)
+        var hiders: [String] = []
+        for part in shown where !hiders.contains(part.hider) { hiders.append(part.hider) }
+        let turn = way.lastIndex { part.bare[$0] }.map { $0 + 1 } ?? 0
+        return Way(stages: way, turn: min(turn, way.count - 1), hiders: hiders, gone: gone?.hider)
     }
 }
 
@@ -90,8 +137,8 @@ extension OriginalsProof {
             stages.map { stage in
                 Stage(
                     id: stage.id, givesPictures: stage.output.map { !$0.goesWithPictures } ?? false,
-                    isPrivacy: stage.demand.mustNotBePassed, from: stage.request.from,
-                    scene: stage.request.type.kind == .source ? Self.scene(of: stage.id) : nil)
+                    isPrivacy: stage.demand.mustNotBePassed, hides: stage.demand.hides, from: stage.request.from,
+                    scenes: stage.request.type.kind == .source ? Self.scenes(of: stage) : [])
             }, hidden: hidden)
     }
 
@@ -99,15 +146,23 @@ extension OriginalsProof {
     func notes(_ stages: [PlannedStage]) -> [String] {
         stages.indices.compactMap { index in
             guard stages[index].request.isOriginal else { return nil }
-            guard let hider = way(to: index)?.hider else {
+            guard let hiders = way(to: index)?.hiders else {
                 return "\(stages[index].id): \"original\" has no effect: no stage hides anything in what it gets"
             }
-            return "\(stages[index].id): has originals, in which '\(hider)' hides something elsewhere"
+            return
+                "\(stages[index].id): has originals, in which \(quotedList(hiders, "and")) \(hiders.count == 1 ? "hides" : "hide") something elsewhere"
         }
     }
 
-    /// `door` of `door.units`.
-    private static func scene(of id: String) -> String { String(id.prefix { $0 != "." }) }
+    /// `door` of `door.units`, and what the source reads: files, and the device or address that its options name.
+    private static func scenes(of stage: PlannedStage) -> Set<String> {
+        let named = stage.request.options.filter { ["device", "path", "url"].contains($0.key) }
+        return Set(
+            ["stage \(stage.id.prefix { $0 != "." })"] + stage.demand.readsFiles.map { "file \($0)" }
+                + named.compactMap { member in
+                    member.value.asString.map { "\(stage.request.type.info.id) \(member.key) \($0)" }
+                })
+    }
 }
 
 extension FrameHostError {
@@ -140,8 +195,7 @@ extension PlanFaults {
                 continue
             }
             guard !stage.request.isOriginal, let way = proof.way(to: index) else { continue }
-            let isGone = !stages.contains { $0.id == way.hider }
-            add(original(stage, way.stages.map { stages[$0] }, way.hider, isGone: isGone))
+            add(original(stage, way.stages.map { stages[$0] }, way))
         }
     }
 
@@ -154,22 +208,27 @@ extension PlanFaults {
             else { continue }
             let place = FaultPlace(
                 file: file, position: command.node["stage"]?.place, path: "\(command.path).stage")
-            add(.showingOriginals(of: id, hiddenBy: way.hider, at: place))
+            add(.showingOriginals(of: id, hiddenBy: way.hiders[0], at: place))
         }
     }
 
-    private func original(
-        _ sink: PlannedStage, _ way: [PlannedStage], _ hider: String, isGone: Bool
-    ) -> FrameHostError {
+    private func original(_ sink: PlannedStage, _ way: [PlannedStage], _ found: OriginalsProof.Way) -> FrameHostError {
         let names = way.filter { !$0.isInserted }.map { "'\($0.id)'" }.joined(separator: " → ")
+        let (hiders, last) = (quotedList(found.hiders, "and"), found.hiders[found.hiders.count - 1])
+        // The first that passes the hider by is the one to move.
+        let first = way[found.turn...].first { !$0.isInserted }?.id ?? sink.id
+        let it = first == sink.id ? "it" : "'\(first)'"
         return FrameHostError(
             .invalidConfiguration,
             place: sink.request.place(file: file, of: sink.request.takesFromTheOneBefore ? "" : "from"),
-            what:
-                "'\(sink.id)' would get pictures in which '\(hider)' hides something, and they do not pass it: \(names)",
-            remedy: isGone
-                ? "Keep '\(hider)' on the way, or change the chain file and reload it. If '\(sink.id)' is meant to have the originals, set its \"original\": true."
-                : "Let it take from '\(hider)' or a stage behind it. If it is meant to have the originals, set its \"original\": true.",
+            what: found.gone.map {
+                "'\(sink.id)' would get pictures in which '\($0)' has hidden something, and nothing on their way hides it any more: \(names)"
+            }
+                ?? "'\(sink.id)' would get pictures in which \(hiders) \(found.hiders.count == 1 ? "hides" : "hide") something, and they do not pass \(found.hiders.count == 1 ? "it" : "them"): \(names)",
+            remedy: found.gone.map {
+                "Keep '\($0)' and its privacy on the way, or change the chain file and reload it. If '\(sink.id)' is meant to have the originals, set its \"original\": true."
+            }
+                ?? "Let \(it) take from '\(last)' or a stage behind it. If '\(sink.id)' is meant to have the originals, set its \"original\": true.",
             reason: .showsOriginals)
     }
 }

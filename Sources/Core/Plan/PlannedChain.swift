@@ -11,9 +11,8 @@ struct PlannedChain {
     let isLive: Bool
     /// Buffers for branches that are attached later, as the chain file says.
     let spare: Int?
-    /// The stages that give pictures in which a privacy stage hides something, with that stage. A change may not show
-    /// what was hidden.
-    let hidden: [String: String]
+    /// What privacy stages hide, by the id of each. A change may not show what was hidden.
+    let hidden: [String: OriginalsProof.Hidden]
     /// The differences from the running chain, by the ids of stages. In a chain that does not run yet, every stage is
     /// made.
     let changes: Changes

@@ -59,7 +59,7 @@ struct RunningChain {
     let layout: MetadataLayout
     let isLive: Bool
     /// As ``PlannedChain/hidden``.
-    let hidden: [String: String]
+    let hidden: [String: OriginalsProof.Hidden]
     /// The pool sizes and the spare buffers that the chain file asks for. Both hold as long as the chain runs.
     let buffers: [String: Int]
     let spare: Int?

@@ -254,6 +254,11 @@ public struct StageDemand: Sendable, Equatable {
     /// Filters: no frame may go on without the stage's work, such as hiding faces. While the stage is paused, frames end
     /// there, and `"onError": "bypass"` is refused.
     public var mustNotBePassed = false
+    /// Filters that must not be passed: what the stage hides, in words that another stage which hides the same has too:
+    /// `faces`. Nil, the default, if no other stage hides it.
+    ///
+    /// A picture that passes one of these stages need not pass the others.
+    public var hides: String?
     /// Sinks: nothing of a picture leaves the stage, neither to a file nor to a screen or a network. Such a sink may have
     /// pictures in which a privacy stage hides something.
     public var showsNothing = false

@@ -64,6 +64,7 @@ final class FaceEffect: DelayingFilter {
         var demand = Self.declaredDemand
         demand.access = options.draw ? .modify : .read
         demand.mustNotBePassed = options.privacy
+        demand.hides = "faces"
         demand.writesPictures = options.reviewFile != nil
         (demand.hold, demand.delay) = (framesAhead, framesAhead)
         demand.ownBytes = searchBytes + aheadBytes

@@ -33,6 +33,8 @@ final class Mask: Filter {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.mustNotBePassed = options.privacy
+        // Of areas in a file nobody knows yet whether they are those of another mask.
+        if file == nil { demand.hides = "areas \(JSONNode.array(options.areas.map(\.optionJSON)).text())" }
         demand.readsFiles = context.filesRead(options.areasFile)
         demand.writesFiles = context.filesRead(options.areasFile)
         return demand

@@ -12,6 +12,8 @@ final class Cover: Filter {
     struct Options: StageOptions {
         @Option(help: "No frame may pass.") var guards = true
         @Option(help: "The frame at which it fails.") var failsAt = -1
+        @Option(help: "What it hides.") var hides: String? = nil
+        @Option(help: "Which mark it writes.") var mark = 0
     }
 
     var options: Options
@@ -22,13 +24,14 @@ final class Cover: Filter {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.mustNotBePassed = options.guards
+        demand.hides = options.hides
         return demand
     }
 
     func process(_ frame: inout Frame) throws -> Verdict {
         count += 1
         if count == options.failsAt { throw FrameHostError(.broken, what: "asked to fail") }
-        frame.withMutablePlane(0) { $0.row(0)[0] = 255 }
+        frame.withMutablePlane(0) { $0.row(0)[options.mark] = 255 }
         return .forward
     }
 }
@@ -36,7 +39,10 @@ final class Cover: Filter {
 /// Counts frames with and without the mark.
 final class CoverCheck: Sink {
     static let info = StageInfo(id: "cover-check", summary: "Looks.", input: .anyVideo)
-    struct Options: StageOptions { @Option(help: "Name under which the counts are found.") var log = "" }
+    struct Options: StageOptions {
+        @Option(help: "Name under which the counts are found.") var log = ""
+        @Option(help: "How many marks a covered frame has.") var marks = 1
+    }
     private static let counts = Locked<[String: (covered: Int, bare: Int)]>([:])
     static func count(_ log: String) -> (covered: Int, bare: Int) { counts.withLock { $0[log] ?? (0, 0) } }
 
@@ -45,8 +51,12 @@ final class CoverCheck: Sink {
 
     func consume(_ input: consuming Sample) throws -> SinkVerdict {
         guard case .frame(let frame) = consume input else { return .dropped(.byStage) }
-        Self.count(options.log, isCovered: frame.withPlane(0) { $0.row(0)[0] == 255 })
+        Self.count(options.log, isCovered: Self.isCovered(frame, marks: options.marks))
         return .delivered
+    }
+
+    static func isCovered(_ frame: borrowing Frame, marks: Int) -> Bool {
+        frame.withPlane(0) { plane in (0..<marks).allSatisfy { plane.row(0)[$0] == 255 } }
     }
 
     static func count(_ log: String, isCovered: Bool) {

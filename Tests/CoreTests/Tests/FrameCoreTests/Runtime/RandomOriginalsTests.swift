@@ -5,7 +5,7 @@ import Testing
 
 @testable import FrameCore
 
-/// A chain in which one stage hides something is changed at random while frames flow: no sink, no picture and no watched
+/// A chain in which one stage hides something, or two stages hide one thing each, is changed at random while frames flow: no sink, no picture and no watched
 /// unit shows it, unless it is meant to.
 ///
 /// `FRAMEHOST_CHANGE_CHAINS` and `FRAMEHOST_CHANGE_SEED` choose how many chains and which, as for ``RandomChangeTests``.
@@ -54,10 +54,13 @@ private struct OriginalsChange {
     /// Names of counts that may have what is hidden.
     private var originals: [String] = []
     private var names: [String] = []
+    /// How many things are hidden.
+    private let marks: Int
 
     init(seed: UInt64) {
         self.seed = seed
         random = SplitMix(state: seed &* 7919)
+        marks = random.hits(50) ? 2 : 1
     }
 
     private mutating func id() -> String {
@@ -70,7 +73,8 @@ private struct OriginalsChange {
             sketch.request.spare = 12
             try sketch.add(CountingSource.self, "cam", options: #"{"count": 100000000, "everyMs": 1, "live": true}"#)
             if random.hits(50) { try sketch.add(ProbeFilter.self, "look") }
-            try sketch.add(Cover.self, "hide")
+            try sketch.add(Cover.self, "hide", options: #"{"hides": "it"}"#)
+            if marks == 2 { try sketch.add(Cover.self, "hide-more", options: #"{"mark": 1}"#) }
             try addSink(from: nil)
             let driver = try RunningChainDriver(sketch)
             for _ in 0..<operations { try operate(driver) }
@@ -103,7 +107,7 @@ private struct OriginalsChange {
             from = nil
             try sketch.add(UnitCheck.self, id(), options: #"{"log": "\#(name)"}"#)
         } else {
-            try sketch.add(CoverCheck.self, id(), options: #"{"log": "\#(name)"}"#, from: from)
+            try sketch.add(CoverCheck.self, id(), options: #"{"log": "\#(name)", "marks": \#(marks)}"#, from: from)
         }
         sketch.request.stages[sketch.request.stages.count - 1].isOriginal = isOriginal
         if isOriginal { originals.append(name) }
@@ -115,8 +119,11 @@ private struct OriginalsChange {
         case 0: try sketch.add(CopyTransform.self, id(), options: #"{"delay": 1}"#, from: from)
         case 1:
             let failsAt = random.hits(30) ? Int.random(in: 5...60, using: &random) : -1
+            // It stands for `hide`, or hides something that nobody looks for; `hide-more` it never stands for.
+            let hides = random.hits(70) ? #", "hides": "it""# : ""
             try sketch.add(
-                Cover.self, id(), options: #"{"failsAt": \#(failsAt)}"#, from: from, onError: onError ?? .restart)
+                Cover.self, id(), options: #"{"failsAt": \#(failsAt)\#(hides)}"#, from: from,
+                onError: onError ?? .restart)
         default: try sketch.add(ProbeFilter.self, id(), from: from)
         }
     }
@@ -154,7 +161,10 @@ private struct OriginalsChange {
             guard let cover = stages.filter({ $0.type.info.id == "cover" }).randomElement(using: &random) else {
                 return
             }
-            sketch = try sketch.setting(cover.id, #"{"guards": false}"#)
+            // A cover without privacy, or one that hides something else from now on.
+            let mark = cover.id == "hide-more" ? 1 : 0
+            sketch = try sketch.setting(
+                cover.id, #"{"mark": \#(mark), \#(random.hits(70) ? #""guards": false"# : #""hides": "another""#)}"#)
             finish("replace", driver.change(to: sketch, isDraining: random.hits(50), isRepeating: false), before)
         case 6:
             guard let leaf = stages.indices.filter({ stages[$0].type.kind == .sink }).randomElement(using: &random)
@@ -166,7 +176,8 @@ private struct OriginalsChange {
             guard let id = givers.randomElement(using: &random) else { return }
             if !driver.chain.showsOriginals(id), let picture = try? driver.chain.picture(of: id, within: 0.05) {
                 tally["picture", default: 0] += 1
-                if picture.withPlane(0, { $0.row(0)[0] }) != 255, !driver.chain.showsOriginals(id) {
+                let isCovered = picture.withPlane(0) { plane in (0..<marks).allSatisfy { plane.row(0)[$0] == 255 } }
+                if !isCovered, !driver.chain.showsOriginals(id) {
                     fail("a picture of \(id)")
                 }
             }
