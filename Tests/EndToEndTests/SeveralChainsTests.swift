@@ -86,6 +86,8 @@ import Testing
         try workspace.write("chains.d/b.json", Chains.short)
         try workspace.write("chains.d/a.json", Chains.short)
         try workspace.write("chains.d/.c.json", "no chain")
+        // What a mask keeps beside its chain.
+        try workspace.write("chains.d/b.areas.json", #"{ "use": "mask", "areas": [] }"#)
         try workspace.write("chains.d/notes.txt", "no chain")
         let outcome = try run("chains.d/", "--quiet", "--stats", "figures.json")
         #expect(outcome.status == 0)

@@ -49,7 +49,8 @@ struct ChainList {
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
     }
 
-    /// `*.json` in the order of their names. A name that starts with a dot is a temporary file.
+    /// `*.json` in the order of their names. A name that starts with a dot is a temporary file. What a stage has written
+    /// is no chain, such as the areas of a mask.
     private static func files(in folder: String) throws -> [String] {
         guard let handle = opendir(folder) else {
             throw fault(
@@ -70,7 +71,15 @@ struct ChainList {
         }
         var base = folder
         while base.count > 1, base.hasSuffix("/") { base.removeLast() }
-        return names.sorted().map { base == "/" ? "/\($0)" : "\(base)/\($0)" }
+        return names.sorted().map { base == "/" ? "/\($0)" : "\(base)/\($0)" }.filter { !isOfAStage($0) }
+    }
+
+    /// Whether a file says by `use` whose it is, as no chain does. What cannot be read is left to whoever reads it.
+    private static func isOfAStage(_ path: String) -> Bool {
+        guard let node = try? JSONReader.read(path: path, form: "chain file", remedy: "", takesPipes: false) else {
+            return false
+        }
+        return node["use"]?.asString != nil && node["stages"] == nil
     }
 
     private static func doubles(_ chains: [Chain]) -> [FrameHostError] {
