@@ -170,13 +170,17 @@ final class ONVIFService: Service {
     }
 
     private func announce(_ address: ListenAddress, _ port: Int, _ isOpen: Bool, _ control: any RunControl) {
-        var shown = address
-        shown.port = port
-        let url = "http://\(shown.authority)/"
+        var hosts = [address.isIPv6 ? "[\(address.address)]" : address.address]
+        if address.isWildcard {
+            let own = MachineAddress.all().filter { !$0.isIPv6 }.map(\.text)
+            hosts = own.isEmpty ? ["127.0.0.1"] : Array(own.prefix(3))
+        }
+        let urls = hosts.map { "http://\($0):\(port)/" }
         control.post(
             "onvif-listening", level: .info,
-            text: "The ONVIF device is at \(url)\(isOpen ? ", for everybody on the network" : "").",
-            details: ["url": .string(url), "port": .number(port), "anybody": .bool(isOpen)])
+            text:
+                "The ONVIF device is at \(urls.joined(separator: " or "))\(isOpen && !address.isLoopback ? ", for everybody on the network" : "").",
+            details: ["url": .string(urls.first ?? ""), "port": .number(port), "anybody": .bool(isOpen)])
     }
 
     /// Starts a thread. What it returns is raised at the thread's end.
