@@ -371,8 +371,10 @@ import Testing
     /// One private method more makes another Core: the plugin would call the wrong method.
     @Test func refusesAPluginOfAnotherCoreAndNothingOfItRuns() throws {
         let copy = PluginBuild.folder.appending(path: "other-core-tree")
-        let oneMore = "\nextension Frame { private func oneMore() -> Int { 1 } }\n"
-        try update(copy.appending(path: "Sources/Core"), to: Repository.core, adding: ["Media/Frame.swift": oneMore])
+        let oneMore = "\nextension Output { private func oneMore() -> Int { 1 } }\n"
+        // In a folder of a folder.
+        let changes = ["Runtime/Calling/Output.swift": oneMore]
+        try update(copy.appending(path: "Sources/Core"), to: Repository.core, adding: changes)
         let mirror = copy.appending(path: "examples/plugins/mirror")
         try update(mirror, to: Repository.mirror)
         let folder = try PluginBuild.build(mirror, scratch: "other-core", isOptimised: false)

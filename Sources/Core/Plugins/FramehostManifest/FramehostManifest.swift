@@ -10,18 +10,7 @@ struct FramehostManifest: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: Target) throws -> [Command] {
         guard let module = target as? SwiftSourceModuleTarget else { return [] }
         let core = try coreFolder(context)
-        let coreFiles =
-            ["Package.swift"]
-            + [
-                "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Service", "Rules",
-                "Plan",
-                "Runtime",
-                "Support", "Trace", "FrameSupport",
-            ].flatMap { folder in
-                let names =
-                    (try? FileManager.default.contentsOfDirectory(atPath: core.appending(path: folder).path)) ?? []
-                return names.filter { $0.hasSuffix(".swift") }.sorted().map { "\(folder)/\($0)" }
-            }
+        let coreFiles = coreFiles(in: core)
         let isCore = module.name == "FrameCore"
         let own = isCore ? [] : module.sourceFiles(withSuffix: "swift").map(\.url).sorted { $0.path < $1.path }
         let output = context.pluginWorkDirectoryURL.appending(path: "FramehostManifest.swift")
@@ -34,6 +23,17 @@ struct FramehostManifest: BuildToolPlugin {
                 inputFiles: coreFiles.map { core.appending(path: $0) } + own + [tool],
                 outputFiles: [output])
         ]
+    }
+
+    /// All that Core is made of, in whatever folder it lies: a file that is left out could change without a plugin's being
+    /// refused.
+    private func coreFiles(in core: URL) -> [String] {
+        // Those that run while a package is built, and the text of the reference.
+        let others = ["Tools/", "Plugins/", "FrameCore.docc/", "."]
+        let paths = (try? FileManager.default.subpathsOfDirectory(atPath: core.path)) ?? []
+        return paths.filter { path in
+            [".swift", ".c", ".h"].contains { path.hasSuffix($0) } && !others.contains { path.hasPrefix($0) }
+        }.sorted()
     }
 
     /// Core's folder, wherever the package that builds a plugin lies.
