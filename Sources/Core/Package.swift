@@ -21,12 +21,12 @@ let package = Package(
     targets: [
         .target(
             name: "FrameCore",
-            dependencies: ["FrameSupport"],
+            dependencies: ["FrameSupport", "CStageLink"],
             path: ".",
-            exclude: ["Tools", "Plugins", "FrameSupport"],
+            exclude: ["Tools", "Plugins", "FrameSupport", "StageLink"],
             sources: [
                 "JSON", "Options", "Errors", "Events", "Files", "Media", "Drawing", "Pool", "Link", "Stage", "Service",
-                "Rules", "Plan",
+                "Rules", "Plan", "Isolation",
                 "Runtime",
                 "Support", "Trace",
             ],
@@ -34,6 +34,8 @@ let package = Package(
             plugins: ["FramehostManifest"]),
         // Below FrameCore, for it and for built-in plugins: the same product, so its code is in the process once.
         .target(name: "FrameSupport", path: "FrameSupport", swiftSettings: testable),
+        // What both sides of an isolated stage see, and calls that Swift does not import.
+        .target(name: "CStageLink", path: "StageLink"),
         .executableTarget(name: "manifest-tool", path: "Tools/ManifestTool"),
         .plugin(
             name: "FramehostManifest", capability: .buildTool(), dependencies: ["manifest-tool"],

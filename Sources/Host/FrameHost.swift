@@ -27,6 +27,7 @@ struct FrameHost: ParsableCommand {
 struct Main {
     /// Exit status: 0 ended normally, 1 failed while running, 2 command line or chain file wrong.
     static func main() {
+        if let status = StageProcess.run(CommandLine.arguments) { exit(status) }
         StandardOutput.fillGaps()
         StandardOutput.keepForProgram()
         CrashReport.install()

@@ -6,7 +6,7 @@ compile_media_chain() {
   shift
   [[ -e $built/libFrameCore.so && -e $built/libFrameNetwork.so ]] || swift build -c release
   mkdir -p "$work"
-  flags=("$level" -swift-version 6 -use-ld=lld -parse-as-library -enable-testing -package-name framehost -I "$work" -I "$built/Modules" "$@")
+  flags=("$level" -swift-version 6 -use-ld=lld -parse-as-library -enable-testing -package-name framehost -I "$work" -I "$built/Modules" -I Sources/Core/StageLink/include "$@")
   flags+=(-I $shims/CAVFormat/include -I $shims/CX264/include -I $sink/Shims/CDatagram/include -I Sources/Plugins/support/ServerAccess/Shims/CNettle)
   flags+=(-I $shims/CPNG/include -I $shims/CTurboJPEG -I $shims/CFreeType)
   for module in $(pkg-config --cflags freetype2); do flags+=(-Xcc "$module"); done

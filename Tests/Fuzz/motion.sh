@@ -5,7 +5,7 @@ compile_motion() {
   shift
   [[ -e $built/libFrameCore.so ]] || swift build -c release
   mkdir -p "$work"
-  flags=("$level" -swift-version 6 -use-ld=lld -parse-as-library -enable-testing -package-name framehost -I "$work" -I "$built/Modules" "$@")
+  flags=("$level" -swift-version 6 -use-ld=lld -parse-as-library -enable-testing -package-name framehost -I "$work" -I "$built/Modules" -I Sources/Core/StageLink/include "$@")
   sources=("$source"/{AxisMap,CAMM,ClockOffset,CSVMotion,ErrorText,GPMF,JSONMotion,MotionFault,MotionUnits,SampleGate,SensorMerge}.swift)
   swiftc "${flags[@]}" -wmo -module-name Motion -emit-module -emit-module-path "$work/Motion.swiftmodule" -emit-object -o "$work/Motion.o" "${sources[@]}"
   swiftc "${flags[@]}" Tests/Fuzz/MotionFuzz.swift "$work/Motion.o" -module-name FuzzTarget -o "$out" -L "$built" -lFrameCore -Xlinker "-rpath=$PWD/$built"

@@ -8,7 +8,7 @@ compile_onvif() {
   [[ -e $built/libFrameCore.so ]] || swift build -c release
   mkdir -p "$work"
   printf 'module CXML2 { header "%s" export * }\n' "$PWD/$onvif/Shims/CXML2/include/CXML2.h" >"$work/module.modulemap"
-  flags=("$level" -swift-version 6 -use-ld=lld -parse-as-library -I "$work" -I "$built/Modules" -I $access/Shims/CNettle "$@")
+  flags=("$level" -swift-version 6 -use-ld=lld -parse-as-library -I "$work" -I "$built/Modules" -I Sources/Core/StageLink/include -I $access/Shims/CNettle "$@")
   clang -c -O1 -g -fsanitize=address,fuzzer-no-link -isystem /usr/include/libxml2 -I $onvif/Shims/CXML2/include $onvif/Shims/CXML2/CXML2.c -o "$work/CXML2.o"
   swiftc "${flags[@]}" -wmo -module-name ServerAccess -emit-module -emit-module-path "$work/ServerAccess.swiftmodule" -emit-object -o "$work/ServerAccess.o" \
     $access/{ASCII,Authorization,Base64,Base64Stream,Credentials,CredentialsFile,IPAddress,ListenAddress,LoginTries,MessageDigest,PeerAddress,Secrets,UserLines}.swift

@@ -10,7 +10,7 @@ compile_rtsp() {
     [[ ! -e $program ]] || exit 0
     [[ -e $built/libFrameCore.so ]] || swift build -c release
     mkdir -p "$work"
-    flags=("$level" -swift-version 6 -use-ld=lld -parse-as-library -I "$work" -I "$built/Modules" -I $access/Shims/CNettle "$@")
+    flags=("$level" -swift-version 6 -use-ld=lld -parse-as-library -I "$work" -I "$built/Modules" -I Sources/Core/StageLink/include -I $access/Shims/CNettle "$@")
     mapfile -t sources < <(find Sources/Plugins/support/CodedVideo -name .build -prune -o -name '*.swift' ! -name Package.swift -print | sort)
     swiftc "${flags[@]}" -wmo -module-name CodedVideo -emit-module -emit-module-path "$work/CodedVideo.swiftmodule" -emit-object -o "$work/CodedVideo.o" "${sources[@]}"
     swiftc "${flags[@]}" -wmo -module-name ServerAccess -emit-module -emit-module-path "$work/ServerAccess.swiftmodule" -emit-object -o "$work/ServerAccess.o" \

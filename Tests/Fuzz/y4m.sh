@@ -5,7 +5,7 @@ compile_y4m() {
   shift
   [[ -e $built/libFrameCore.so ]] || swift build -c release
   mkdir -p "$work"
-  flags=("$level" -swift-version 6 -use-ld=lld -parse-as-library -enable-testing -package-name framehost -I "$work" -I "$built/Modules" "$@")
+  flags=("$level" -swift-version 6 -use-ld=lld -parse-as-library -enable-testing -package-name framehost -I "$work" -I "$built/Modules" -I Sources/Core/StageLink/include "$@")
   # Each plugin's entry has the same symbol.
   mapfile -t sources < <(find Sources/Plugins/sources/Y4M -name '*.swift' ! -name Y4MPlugin.swift | sort)
   swiftc "${flags[@]}" -wmo -module-name Y4M -emit-module -emit-module-path "$work/Y4M.swiftmodule" -emit-object -o "$work/Y4M.o" "${sources[@]}"

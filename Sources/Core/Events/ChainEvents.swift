@@ -55,6 +55,13 @@ public enum ChainEvents {
             "option-lost", "The stage refuses the value of an option that it should have after a change or its refusal."
         ),
         stage(
+            "stage-lost", "The process of an isolated stage has ended, or was ended.",
+            [
+                .number("deaths", "How many processes of the stage have ended in this run."),
+                .string("reason", "What happened, with the signal and the last lines that the process wrote."),
+            ]
+        ),
+        stage(
             "frames-dropped",
             "Items were dropped. Posted at once, then at most every 10 s for each reason; a warning where a live chain loses items.",
             [

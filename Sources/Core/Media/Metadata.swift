@@ -29,6 +29,7 @@ final class MetadataLayout: Sendable {
     struct Entry: Sendable {
         let type: any FrameMetadata.Type
         let offset: Int
+        let byteCount: Int
         /// Ends the life of the value at this address.
         let destroy: @Sendable (UnsafeMutableRawPointer) -> Void
         /// Makes a copy of the value at the first address, at the second address.
@@ -54,7 +55,7 @@ final class MetadataLayout: Sendable {
             end = offset + MemoryLayout<Value>.size
             entries.append(
                 Entry(
-                    type: type, offset: offset,
+                    type: type, offset: offset, byteCount: MemoryLayout<Value>.size,
                     destroy: { $0.assumingMemoryBound(to: Value.self).deinitialize(count: 1) },
                     copy: { source, target in
                         target.initializeMemory(

@@ -68,8 +68,11 @@ struct FormatNegotiation {
             stop: StopSignal(under: services.stop), events: services.events, jobs: services.jobs, files: services.files)
         do {
             let instance = try CrashNote.during("\(stage.id) (\(stage.type.info.id))", "being made") {
-                try stage.type.make(
-                    options ?? stage.options, { stage.place(file: request.file, of: $0, at: $1) }, context)
+                let place: OptionPlace = { stage.place(file: request.file, of: $0, at: $1) }
+                guard let isolation = stage.isolation else {
+                    return try stage.type.make(options ?? stage.options, place, context)
+                }
+                return try stage.type.makeIsolated(isolation, options ?? stage.options, place, context)
             }
             return (context, instance)
         } catch {

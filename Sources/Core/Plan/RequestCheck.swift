@@ -31,6 +31,7 @@ struct RequestCheck {
         let circles = StageOrder(request).circles.map(Set.init)
         for (index, stage) in request.stages.enumerated() {
             checkInputs(of: stage)
+            checkIsolation(of: stage)
             guard stage.type.info.input != .none else { continue }
             for producer in stage.from where !circles.contains(where: { $0.isSuperset(of: [index, producer]) }) {
                 checkMedia(of: stage, from: producer, gives: given[producer])
@@ -39,6 +40,21 @@ struct RequestCheck {
         // A wrong `from` also leaves some other stage without a consumer. That is not reported a second time.
         if faults.found.count == before, circles.isEmpty { checkReaders() }
         checkBypass()
+    }
+
+    private mutating func checkIsolation(of stage: StageRequest) {
+        let (info, kind) = (stage.type.info, stage.type.kind)
+        guard stage.isolation != nil else { return }
+        var what: String?
+        if kind != .filter {
+            what = "is a \(kind.rawValue), and only filters can have a process of their own yet"
+        } else if info.furtherInputs != .none {
+            what = "takes several inputs, and only filters with one can have a process of their own yet"
+        } else {
+            what = CarriedMetadata.refusal(of: info.metadata)
+        }
+        guard let what else { return }
+        faults.add(stage, "isolate", "'\(stage.id)' (\(info.id)) \(what)", "Leave 'isolate' out.")
     }
 
     private mutating func checkInputs(of stage: StageRequest) {

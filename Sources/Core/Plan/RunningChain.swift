@@ -156,7 +156,7 @@ struct RunningChain {
     /// made anew.
     func counterpart(of request: StageRequest) -> (stage: PlannedStage, options: [JSONNode.Member])? {
         guard !remade.contains(request.id), let stage = stages[request.id], stage.request.type === request.type,
-            stage.request.join == request.join
+            stage.request.join == request.join, stage.request.isolation == request.isolation
         else { return nil }
         var options: [JSONNode.Member] = []
         var keys = request.changedOptions(from: stage.request)

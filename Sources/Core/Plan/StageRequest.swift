@@ -21,6 +21,8 @@ public struct StageRequest: Sendable {
     public var isUnread: Bool
     /// Sinks: whether the stage may have pictures in which a privacy stage hides something.
     public var isOriginal = false
+    /// How the stage runs in a process of its own; nil where it runs in the host's.
+    public var isolation: IsolationRequest?
     /// Index in the chain file; the same for a converter and the stage it was inserted before.
     public var fileIndex: Int
     /// Where the stage begins in the file.

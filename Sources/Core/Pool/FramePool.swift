@@ -187,6 +187,24 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         if starvedSince.load(ordering: .relaxed) == 0 { starvedSince.store(clock.now(), ordering: .relaxed) }
     }
 
+    /// [stage thread] Leases this buffer, for a pool whose buffers another process names; nil where it is not free.
+    func lease(buffer: Int32) -> Frame? {
+        condition.lock()
+        defer { condition.unlock() }
+        guard let place = freeBuffers.firstIndex(of: buffer) else { return nil }
+        freeBuffers.swapAt(place, freeBuffers.count - 1)
+        guard let record = takeLocked() else { return nil }
+        return Frame(Lease(record))
+    }
+
+    /// [any thread] A bit for each buffer that is leased, of the first 64.
+    var leasedBits: UInt64 {
+        condition.locked {
+            let all = bufferCount >= 64 ? UInt64.max : (1 << UInt64(bufferCount)) - 1
+            return freeBuffers.reduce(all) { $1 < 64 ? $0 & ~(1 << UInt64($1)) : $0 }
+        }
+    }
+
     private func takeLocked() -> UnsafeMutablePointer<LeaseRecord>? {
         guard let buffer = freeBuffers.popLast() else { return nil }
         shownFree.store(freeBuffers.count, ordering: .relaxed)

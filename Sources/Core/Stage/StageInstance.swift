@@ -84,5 +84,18 @@ final class StageInstance: @unchecked Sendable {
         }
     }
 
+    /// An isolated stage: `info` is that of the type that its process runs, `stage` is what stands in for it here.
+    init(
+        standIn stage: any Stage, for type: StageType, _ context: StageContext,
+        set: @escaping (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
+    ) {
+        self.stage = stage
+        kind = type.kind
+        self.context = context
+        info = type.info
+        (multiFilter, multiTransform) = (nil, nil)
+        self.set = set
+    }
+
     deinit { context.forgetStage() }
 }

@@ -10,6 +10,17 @@ public final class StageType: Sendable {
     public let options: [OptionField]
     let make:
         @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace, _ context: StageContext) throws -> StageInstance
+    /// [control thread] Makes what stands in for the stage, which runs in a process of its own.
+    ///
+    /// - Throws: ``FrameHostErrors`` of the options.
+    func makeIsolated(
+        _ request: IsolationRequest, _ members: [JSONNode.Member], _ place: OptionPlace, _ context: StageContext
+    ) throws -> StageInstance {
+        try check(members, place)
+        let filter = IsolatedFilter(self, request, members, context)
+        return StageInstance(standIn: filter, for: self, context) { try filter.set($0, $1) }
+    }
+
     let check: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
     let findTopics: @Sendable () throws -> [StageTopic]
     let findTopic: @Sendable (_ name: String) throws -> StageTopic?

@@ -7,5 +7,6 @@ typealias Condition = FrameSupport.Condition
 typealias MonotonicTime = FrameSupport.MonotonicTime
 typealias NamedThread = FrameSupport.NamedThread
 typealias NoThread = FrameSupport.NoThread
+typealias PipeEnds = FrameSupport.PipeEnds
 typealias Transfer = FrameSupport.Transfer
 typealias WaitableFlag = FrameSupport.WaitableFlag

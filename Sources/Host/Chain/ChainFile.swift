@@ -326,6 +326,7 @@ struct ChainFile: ChainPartReader {
             isUnread: own.isUnread, fileIndex: index, place: node.place)
         stage.ownPlaces = ownPlaces(node)
         stage.isOriginal = own.isOriginal
+        stage.isolation = readIsolation(node["isolate"], "\(path).isolate", of: type)
         var options = members.filter { !ChainKeys.stage.names.contains($0.key) }
         options.removeAll { member in
             guard let meant = Self.keyMeant(by: member.key, of: type) else { return false }
@@ -372,13 +373,21 @@ struct ChainFile: ChainPartReader {
         return further.first { $0.key == near }?.text
     }
 
+    private mutating func readIsolation(_ node: JSONNode?, _ path: String, of type: StageType) -> IsolationRequest? {
+        guard let node, node.asBool != false else { return nil }
+        var isolation = IsolationRequest()
+        if node.asBool == nil { read(node, path, as: ChainKeys.isolation, into: &isolation) }
+        isolation.plugin = registry.path(of: type.info.id) ?? ""
+        return isolation
+    }
+
     /// The places of the keys that are not options, and of the members of `link`.
     private func ownPlaces(_ node: JSONNode) -> [String: TextPlace] {
         var places: [String: TextPlace] = [:]
         for member in node.asObject ?? [] where ChainKeys.stage.names.contains(member.key) {
             places[member.key] = member.value.place
         }
-        for key in ["link", "join"] {
+        for key in ["link", "join", "isolate"] {
             for part in node[key]?.asObject ?? [] { places["\(key).\(part.key)"] = part.value.place }
         }
         return places

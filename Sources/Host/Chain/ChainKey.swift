@@ -103,6 +103,7 @@ extension DropPolicy: @retroactive OptionChoice {}
 extension JoinMatch: @retroactive OptionChoice {}
 extension JoinEnd: @retroactive OptionChoice {}
 extension OnError: @retroactive OptionChoice {}
+extension IsolationRequest.OnDeath: @retroactive OptionChoice {}
 
 /// An object of the chain file: its keys, in the order in which people read them.
 struct ChainObject<Object>: Sendable {

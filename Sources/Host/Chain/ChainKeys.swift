@@ -45,6 +45,7 @@ enum ChainKeys {
         var onError: OnError?
         var isUnread = false
         var isOriginal = false
+        var isolation: IsolationRequest?
     }
 
     static let stage = ChainObject<Stage>(
@@ -76,12 +77,40 @@ enum ChainKeys {
                 ChainValue(default: Stage().isOriginal)
             ) { $0.isOriginal = $1 },
             ChainKey(
+                "isolate",
+                help:
+                    "Runs a filter in a process of its own, so that its crash or hang ends nothing else: true, or an object with how.",
+                ["anyOf": [["type": "boolean"], .object(isolation.schema())]]),
+            ChainKey(
                 "onError",
                 help:
                     "What happens when the stage fails. Default: \"stop\", but \"continue\" for a sink that is not the only one.",
                 ChainValue<OnError>()
             ) { $0.onError = $1 },
             .note,
+        ])
+
+    static let isolation = ChainObject<IsolationRequest>(
+        title: "'isolate'", help: "How a stage runs in a process of its own.",
+        example: "true, or { \"onDeath\": \"drop\" }",
+        keys: [
+            ChainKey(
+                "onDeath",
+                help:
+                    "What becomes of a frame while there is no process. Default: \"pass\", but \"cover\" for a stage that hides something.",
+                ChainValue<IsolationRequest.OnDeath>()
+            ) { $0.onDeath = $1 },
+            ChainKey(
+                "deadlineMs",
+                help:
+                    "Longest time that the process may take for a frame (ms); then it is ended. Default: four frame times, at least 100. The first frame may take 5000.",
+                ChainValue(1...3_600_000, unit: "ms")
+            ) { $0.deadlineMs = $1 },
+            ChainKey(
+                "deathsPerMinute",
+                help: "How often the process may end within a minute. With one time more the stage has failed.",
+                ChainValue(0...1000, default: IsolationRequest().deathsPerMinute)
+            ) { $0.deathsPerMinute = $1 },
         ])
 
     static let link = ChainObject<LinkRequest>(

@@ -12,8 +12,8 @@ enum TakenTypeNames {
         DelayingFilter Descriptors DeviceStage DropPolicy DropReason EncodedFormat Event EventDeclaration
         EventSubscription Faces FaultPlace FileAct FileFacts FileIdentity FileNames FileRefusal FileRule Filter Frame
         FrameCanvas FrameHostError FrameHostErrors FrameMemory FrameMetadata FrameRate FrameRing HDRMetadata HeldFile
-        InputAccount JSONNode JSONPath JSONReader JobProgress Join JoinEnd JoinInputs JoinMatch JoinRequest JoinRule
-        KeyframeRequest Ledger LinkRequest LinkSettings Locked LumaWeights ManualClock MarkedFile MarkedPicture
+        InputAccount IsolationRequest JSONNode JSONPath JSONReader JobProgress Join JoinEnd JoinInputs JoinMatch JoinRequest
+        JoinRule KeyframeRequest Ledger LinkRequest LinkSettings Locked LumaWeights ManualClock MarkedFile MarkedPicture
         MediaFormat MediaTags MediaTime MemberDeclaration MetadataSlot MonotonicTime Motion MotionAreas MotionBlock
         MotionFormat MotionSample MultiFilter MultiSink MultiTransform MutablePlane NamedThread NoOptions NoThread
         OnError Option
@@ -22,8 +22,8 @@ enum TakenTypeNames {
         PicturePoint PictureSize PipeEnds PixelFormat Plane PlaneUnit PluginEntry PluginExports PolygonScan PoolSpare
         Processors Quaternion RGBColor Rational RecordingForm RecordingMark RecordingMoment ResetScope Rule RuleBook
         RuleCommand RuleCondition RunControl RunFiles Sample Service ServiceInfo ServiceRequest ServiceThread
-        ServiceType Sink SinkVerdict Source SourceProgress Stage StageContext StageDemand StageDevice StageDriver
-        StageInfo StageKind StageOptions StagePicture StageRequest StageTopic StageType StageUnit StandardOutput
+        ServiceType Sink SinkVerdict Source SourceProgress Stage StageChild StageContext StageDemand StageDevice
+        StageDriver StageInfo StageKind StageOptions StagePicture StageRequest StageTopic StageType StageUnit StandardOutput
         StandardStream StopSignal Suggestion SystemCall TextPlace ThreadRoom TimeBase TimelinePart Transfer Transform
         UnitInbox Verdict VideoFormat WaitableFlag WallTime WarmUp WriteWay
         """)

@@ -16,7 +16,7 @@ enum OriginalsNeed {
         guard stages.contains(where: { $0.demand.mustNotBePassed || $0.hiddenBy != nil }) else { return false }
         // A whole chain, or another file, says anew what is hidden.
         if name == "reload" { return command["chain"] != nil || command["file"] != nil }
-        // A privacy stage at the new branch would count as a cover, whatever it covers.
+        // A branch begins at a stage, and gets what that stage shows.
         let id = name == "attach" ? command["at"]?.asString : command["stage"]?.asString
         guard let id, let stage = stages.first(where: { $0.id == id }) else { return false }
         return !["pause", "resume"].contains(name)

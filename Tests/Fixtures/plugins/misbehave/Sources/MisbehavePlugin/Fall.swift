@@ -18,6 +18,12 @@ enum Way: String, OptionChoice {
     case plain
     /// Prints to standard output, by Swift's `print` and by write(2).
     case print
+    /// Waits for ever.
+    case hang
+    /// Ends its process with status 3.
+    case exit
+    /// Posts more events than anybody reads.
+    case flood
     /// Posts an event whose text begins as its id does.
     case event
 }
@@ -64,6 +70,12 @@ final class Fall: Filter {
             fflush(nil)
             let text = Array("written by a plugin\n".utf8)
             _ = write(STDOUT_FILENO, text, text.count)
+        case .hang: while true { pause() }
+        case .exit:
+            let text = Array("the filter has had enough\n".utf8)
+            _ = write(STDERR_FILENO, text, text.count)
+            Glibc.exit(3)
+        case .flood: for count in 0..<2000 { context.log("flood \(count)") }
         case .event: context.post("fell", text: "recording begins", details: ["deep": .number(3), "why": "on purpose"])
         }
     }
