@@ -7,7 +7,7 @@ PACKAGES := build-essential pkg-config ca-certificates git \
 TEST_PACKAGES := x264 util-linux mount python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
 	gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav gir1.2-gst-rtsp-server-1.0 python3-gi glib-networking openssl curl mpv python3-opencv \
 	tshark iproute2 python3-websockets python3-pil libimage-exiftool-perl mkvtoolnix prometheus python3-pip tmux xvfb python3-xlib \
-	nats-server mosquitto mosquitto-clients nginx-light caddy
+	python3-numpy nats-server mosquitto mosquitto-clients nginx-light caddy
 # From PyPI.
 TEST_PYTHON := schemathesis==4.32.5 perfetto==0.59.1 protobuf==7.36.2
 CAMERA_PACKAGES := qemu-system-x86 busybox-static kmod cpio v4l-utils libelf1 libssl3
@@ -38,7 +38,7 @@ PASSING := examples/media/passing.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages all-packages build build-tests demo install uninstall deb test test-core test-asan test-sanitizers test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-engines test-package test-fleet test-onvif test-fuzz test-docs rtsp-conformance soak changes listening torture privacy media fuzz fuzz-coverage bench docs docc pictures lint format clean
+.PHONY: help packages test-packages all-packages build build-tests demo install uninstall deb test test-core test-asan test-sanitizers test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-engines test-package test-fleet test-onvif test-python test-fuzz test-docs rtsp-conformance soak changes listening torture privacy media fuzz fuzz-coverage bench docs docc pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -192,6 +192,9 @@ test-package: deb test-packages ## the package: lintian, installed into a Debian
 test-fleet: build test-packages ## rules and dashboard of a fleet with a real Prometheus, a chain on two machines
 	$(call install_python,$(FLEET_PYTHON))
 	Tests/Fleet/run
+
+test-python: build test-packages ## the Python package
+	FRAMEHOST=$(CURDIR)/$(HOST) PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python python3 -m unittest discover -s python/tests
 
 test-onvif: build test-packages $(PASSING) ## ONVIF with Home Assistant's client and Debian's onvif-util, in networks of their own
 	$(call install,$(ONVIF_PACKAGES))

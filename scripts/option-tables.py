@@ -47,7 +47,7 @@ def table(plugin):
 
 def kind(schema):
     """The type of a value in words."""
-    if 'anyOf' in schema:
+    if 'anyOf' in schema and 'type' not in schema:
         return ' or '.join(kind(one) for one in schema['anyOf'])
     if '$ref' in schema:
         return schema['$ref'].split('/')[-1]

@@ -11,7 +11,7 @@ struct FrameHost: ParsableCommand {
         abstract: "Runs a chain of video stages described in a JSON file.",
         discussion: """
             `framehost chain.json` is short for `framehost run chain.json`. `framehost --core-path` prints the folder of the sources that \
-            plugins are built against.
+            plugins are built against, `framehost --python-path` that of the Python package.
             """,
         version: "framehost 0.1.0 (Core \(hostIdentity))",
         subcommands: [
@@ -41,9 +41,9 @@ struct Main {
             Terminal.say(FrameHost.configuration.version)
             exit(Terminal.status(0))
         }
-        if arguments == ["--core-path"] {
+        if arguments == ["--core-path"] || arguments == ["--python-path"] {
             do {
-                Terminal.say(try CoreFolder.path())
+                Terminal.say(arguments == ["--core-path"] ? try CoreFolder.path() : try PythonFolder.path())
                 exit(Terminal.status(0))
             } catch {
                 exit(report(error).rawValue)

@@ -50,7 +50,8 @@ import Testing
     ])
     func aFallCostsItsOwnProcess(way: String, what: String) throws {
         let outcome = try fall(#""way": "\#(way)", "at": 3"#)
-        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.status == 1, "\(outcome.error)")
+        #expect(outcome.error.contains("1 of 10 frames were not processed, since its process ended"))
         #expect(try pictureCount() == 10)
         let lost = try events(outcome, "stage-lost")
         #expect(lost.count == 1 && lost.first?["stage"].string == "odd" && lost.first?["deaths"].int == 1)
@@ -63,7 +64,8 @@ import Testing
     @Test func aHangEndsAtTheDeadline() throws {
         let begin = Date()
         let outcome = try fall(#""way": "hang", "at": 3"#, isolate: #"{ "deadlineMs": 300 }"#)
-        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.status == 1, "\(outcome.error)")
+        #expect(outcome.error.contains("1 of 10 frames were not processed, since its process ended"))
         #expect(try pictureCount() == 10)
         let lost = try events(outcome, "stage-lost")
         #expect(
@@ -76,7 +78,8 @@ import Testing
     func theFrameInItsHandsFollowsTheChainFile(onDeath: String, count: Int) throws {
         let outcome = try fall(
             #""way": "segv", "at": 3"#, isolate: #"{ "onDeath": "\#(onDeath)", "deadlineMs": 20000 }"#)
-        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.status == 1, "\(outcome.error)")
+        #expect(outcome.error.contains("1 of 10 frames were not processed, since its process ended"))
         #expect(try pictureCount() == count)
         let bytes = try Data(contentsOf: workspace.folder.appending(path: "out.y4m"))
         let header = bytes.firstIndex(of: 10)! + 1

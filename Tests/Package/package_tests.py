@@ -266,6 +266,7 @@ class BareDebianTests(unittest.TestCase):
 
     def test_c_coreIsThere(self):
         self.assertEqual(self.debian.do("framehost --core-path").stdout, "/usr/share/framehost/Core\n")
+        self.assertEqual(self.debian.do("framehost --python-path").stdout, "/usr/share/framehost/python\n")
         made = self.debian.do("cd /root && framehost new filter night-mode && cat night-mode/Package.swift")
         self.assertEqual(made.returncode, 0, made.stdout)
         self.assertIn('.package(path: "/usr/share/framehost/Core")', made.stdout)

@@ -62,6 +62,15 @@ public enum ChainEvents {
             ]
         ),
         stage(
+            "frame-failed",
+            "A stage in another language could not process frames, and lives on. Posted at once, then at most every 10 s.",
+            [
+                .number("frames", "How many frames since the last such event."),
+                .string("reason", "What the stage says of the last one: the exception, with its file and line."),
+                .string("cause", "More of it: the traceback."),
+            ]
+        ),
+        stage(
             "frames-dropped",
             "Items were dropped. Posted at once, then at most every 10 s for each reason; a warning where a live chain loses items.",
             [

@@ -27,6 +27,9 @@ final class IsolatedFilter: Filter {
     private var deaths: [Int64] = []
     /// Whether frames were dropped since the last one that the filter had.
     private var owesGap = false
+    private var failures = FrameFailures()
+    /// Too many deaths were counted while no frame was at hand: the next frame tells.
+    private var tooManyDeaths: (any Error)?
 
     private static let firstCall: Int64 = 5_000_000_000
     private static let minute: Int64 = 60_000_000_000
@@ -51,7 +54,7 @@ final class IsolatedFilter: Filter {
         let buffers = min(type.info.hold, 60) + 2
         let stage = IsolatedStage(
             StageBrief(
-                request: request, type: type.info.id, stage: context.stageID, folder: context.folder,
+                request: request, type: type, stage: context.stageID, folder: context.folder,
                 chain: context.chainName, isLive: context.isLiveChain, inputs: context.inputIDs, format: format,
                 buffers: buffers),
             options: written, context)
@@ -84,7 +87,8 @@ final class IsolatedFilter: Filter {
         asked.ownBytes = AvailableMemory.sum(demand.ownBytes, bytes)
         deadline = Self.deadline(request, type.info, format)
         context.note(
-            "runs in a process of its own; each frame is copied to it\(modifies ? " and back" : "")")
+            "runs in a process of its own\(request.sandbox == .usual ? ", without network" : ""); each frame is copied to it\(modifies ? " and back" : "")"
+        )
     }
 
     private static func deadline(_ request: IsolationRequest, _ info: StageInfo, _ format: VideoFormat) -> Int64 {
@@ -116,12 +120,16 @@ final class IsolatedFilter: Filter {
             }
         }
         stage.end(politely: link != nil)
-        if let refusal { throw refusal }
+        if let refusal = refusal ?? failures.summary(isLive: context.isLiveChain) { throw refusal }
     }
 
     // MARK: Frames
 
     func process(_ frame: inout Frame) throws -> Verdict {
+        if let tooManyDeaths {
+            self.tooManyDeaths = nil
+            throw tooManyDeaths
+        }
         guard let layout, let link = try present() else { return letBy(&frame) }
         guard let buffer = link.freeBuffer else {
             return try lost(link, "it keeps more frames than it declares", &frame)
@@ -136,8 +144,14 @@ final class IsolatedFilter: Filter {
         switch answer {
         case .stopped: throw FrameHostError(.stopped, what: "stopped while the stage's process had a frame")
         case .failed(let reason): return try lost(link, reason, &frame)
+        case .reply(let reply) where reply.verdict == FH_FAULT.rawValue:
+            if let event = failures.count(LinkWords.faults(link.text(of: reply)).errors[0], now: context.clock.now()) {
+                context.post("frame-failed", level: .error, text: event.text, details: event.details)
+            }
+            return letBy(&frame)
         case .reply(let reply):
             owesGap = false
+            failures.isDone()
             if modifies, reply.verdict == FH_FORWARD.rawValue { frame.copyPixels(from: memory, layout) }
             return try take(reply, link, &frame)
         }
@@ -204,8 +218,9 @@ final class IsolatedFilter: Filter {
         }
     }
 
-    /// While there is no process.
+    /// While there is no process, or for a frame that it could not process.
     private func letBy(_ frame: inout Frame) -> Verdict {
+        failures.isLetBy()
         switch onDeath {
         case .pass: return .forward
         case .drop:
@@ -261,6 +276,7 @@ final class IsolatedFilter: Filter {
             let text = stage.lose(link, reason)
             context.post(
                 "stage-lost", level: .warning, text: "The process of the stage \(text).", details: stage.details)
+            do { try countDeath(text) } catch { tooManyDeaths = error }
             throw FrameHostError(.broken, what: "its process \(text)", remedy: "Report this to the plugin's author.")
         }
     }

@@ -5,8 +5,7 @@ import Synchronization
 /// What an isolated stage's process is told once: everything by which a stage is made and negotiated.
 struct StageBrief: Sendable {
     let request: IsolationRequest
-    /// The stage type's id.
-    let type: String
+    let type: StageType
     let stage: String
     let folder: String
     let chain: String
@@ -21,7 +20,7 @@ struct StageBrief: Sendable {
     ///   - starts: Whether the stage starts as soon as it has negotiated.
     func words(_ options: [JSONNode.Member], starts: Bool) -> JSONNode {
         [
-            "plugin": .string(request.plugin), "type": .string(type), "stage": .string(stage),
+            "plugin": .string(request.plugin), "type": .string(type.info.id), "stage": .string(stage),
             "folder": .string(folder), "chain": .string(chain), "isLive": .bool(isLive),
             "inputs": .array(inputs.map { .string($0) }), "format": LinkWords.words(format),
             "buffers": .number(buffers), "options": JSONNode(.object(options)), "starts": .bool(starts),
@@ -61,6 +60,8 @@ final class IsolatedStage: @unchecked Sendable {
         var hasSaidState = false
     }
     private let book = Locked(Book())
+    /// For a process that takes the place of another, in nanoseconds.
+    private static let startLimit: Int64 = 30_000_000_000
 
     init(_ brief: StageBrief, options: [JSONNode.Member], _ context: StageContext) {
         (self.brief, self.context) = (brief, context)
@@ -80,7 +81,7 @@ final class IsolatedStage: @unchecked Sendable {
             book.withLock { $0.demand = demand }
             return (demand, notes)
         case .gone(let death): throw refusal(death, while: "while it was made and negotiated")
-        case .made, .ready:
+        case .made, .described, .ready:
             end()
             throw FrameHostError(
                 .broken, what: "its process did not negotiate within 30 s",
@@ -105,7 +106,8 @@ final class IsolatedStage: @unchecked Sendable {
         switch state {
         case .gone(let death): throw refusal(death, while: "while it started")
         case .ready: book.withLock { $0.hasStarted = true }
-        case .made, .negotiated: throw FrameHostError(.stopped, what: "stopped while the stage started")
+        case .made, .described, .negotiated:
+            throw FrameHostError(.stopped, what: "stopped while the stage started")
         }
     }
 
@@ -167,7 +169,12 @@ final class IsolatedStage: @unchecked Sendable {
         try? Supervisor.shared.perform(after: delay) { [weak self] in
             guard let self else { return }
             self.book.withLock { $0.isNextDue = false }
-            do { _ = try self.launch() } catch {
+            do {
+                let link = try self.launch()
+                try Supervisor.shared.perform(after: Self.startLimit) { [weak link] in
+                    if let link, !link.wasReady { link.end("it was not ready within 30 s") }
+                }
+            } catch {
                 self.context.log("\(FrameHostError.wrap(error))", level: .warning)
                 self.next()
             }
@@ -176,7 +183,7 @@ final class IsolatedStage: @unchecked Sendable {
 
     private func launch() throws -> StageLink {
         let link = try StageLink(
-            bufferBytes: BufferLayout(brief.format).byteCount, bufferCount: brief.buffers,
+            brief.format, bufferCount: brief.buffers, of: brief.type, brief.request.sandbox,
             hear: { [weak self] in self?.hear($0) }, changed: { [weak self] in self?.changed($0) })
         let starts = book.withLock { book -> Bool? in
             guard !book.isOver else { return nil }
@@ -190,7 +197,7 @@ final class IsolatedStage: @unchecked Sendable {
     /// [isolation thread]
     private func changed(_ link: StageLink) {
         switch link.state {
-        case .made: break
+        case .made, .described: break
         case .negotiated(let demand, _):
             let isOther = book.withLock { book in
                 book.isStarted && book.demand.map { $0.isolated != demand.isolated } ?? false
@@ -230,6 +237,12 @@ final class IsolatedStage: @unchecked Sendable {
             }
             if isTold { (context.recovering, context.impairment) = (recovering, impairment) }
         } else if let event = LinkWords.event(message, stage: brief.stage, time: context.clock.now()) {
+            let isOwn = brief.type.program == nil || event.name == "log"
+            guard isOwn || brief.type.info.events.contains(where: { $0.name == event.name }) else {
+                return context.log(
+                    "Its process posts the event '\(event.name.printable())', which it does not declare.",
+                    level: .warning)
+            }
             context.events.post(event)
         }
     }

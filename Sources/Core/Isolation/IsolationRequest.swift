@@ -13,6 +13,16 @@ public struct IsolationRequest: Sendable, Equatable {
         case cover
     }
 
+    /// What the process may not do.
+    public enum Sandbox: String, Sendable, CaseIterable {
+        /// Nothing is forbidden but new rights and core files.
+        case none
+        /// It cannot reach the network.
+        case usual = "default"
+    }
+
+    /// What the process may not do.
+    public var sandbox = Sandbox.usual
     /// How long a call may take, in milliseconds; nil for four frame times, at least 100.
     public var deadlineMs: Int?
     /// Nil for ``OnDeath/pass``, or ``OnDeath/cover`` where no frame may go on without the stage's work.

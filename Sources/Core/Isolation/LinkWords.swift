@@ -113,6 +113,15 @@ enum LinkWords {
         return demand
     }
 
+    /// What a program asks for: what it has declared.
+    static func demand(of info: StageInfo, _ program: StageProgram) -> StageDemand {
+        var demand = StageDemand()
+        demand.access = info.access
+        demand.outputBuffers = .sameAsInput
+        demand.readsFiles = program.files
+        return demand
+    }
+
     // MARK: Faults
 
     static func words(_ error: any Error) -> JSONNode {

@@ -11,12 +11,13 @@ public enum StageChild {
     ///
     /// - Parameters:
     ///   - parent: The host's process, with which this one ends.
+    ///   - sandbox: What this process may not do.
     ///   - find: Loads the stage type `type` of the plugin file `plugin`.
     /// - Returns: The exit status: 0 if the host has let it go.
     public static func run(
-        parent: Int32, find: (_ plugin: String, _ type: String) throws -> StageType
+        parent: Int32, sandbox: String, find: (_ plugin: String, _ type: String) throws -> StageType
     ) -> Int32 {
-        guard fh_follow_parent(parent) == 0 else { return 3 }
+        guard confine(parent, sandbox) else { return 3 }
         do {
             let side = try ChildSide()
             do {
@@ -35,6 +36,34 @@ public enum StageChild {
             _ = write(STDERR_FILENO, text, text.count)
             return 5
         }
+    }
+}
+
+extension StageChild {
+    /// Ties this process to the host, and gives up what the sandbox forbids. Nothing of it can be had again.
+    private static func confine(_ parent: Int32, _ sandbox: String) -> Bool {
+        guard let sandbox = IsolationRequest.Sandbox(rawValue: sandbox), fh_follow_parent(parent) == 0 else {
+            return false
+        }
+        if sandbox == .none || fh_forbid_network() == 0 { return true }
+        let text = Array(
+            "the sandbox cannot be set up: seccomp: \(String(cString: strerror(errno))); \"sandbox\": \"none\" goes without\n"
+                .utf8)
+        _ = write(STDERR_FILENO, text, text.count)
+        return false
+    }
+
+    /// Ties this process to the host, and becomes the program that a stage in another language is.
+    ///
+    /// - Returns: The exit status, only if that fails.
+    public static func become(_ arguments: [String], parent: Int32, sandbox: String) -> Int32 {
+        guard confine(parent, sandbox) else { return 3 }
+        guard let program = arguments.first else { return 2 }
+        let words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+        execvp(program, words)
+        let text = Array("\(program): \(String(cString: strerror(errno)))\n".utf8)
+        _ = write(STDERR_FILENO, text, text.count)
+        return 127
     }
 }
 

@@ -11,6 +11,8 @@ final class StageLink: @unchecked Sendable {
     /// How far it has come. It only goes on, and ends in `gone`.
     enum State {
         case made
+        /// A program has told what it is, and which version of the protocol it speaks.
+        case described(JSONNode, version: Int)
         /// The stage is made and has negotiated.
         case negotiated(StageDemand, notes: [(text: String, isWarning: Bool)])
         /// Its frames may come.
@@ -42,7 +44,12 @@ final class StageLink: @unchecked Sendable {
         case stopped
     }
 
+    /// Nil where the process is framehost itself, with a plugin.
+    private let program: StageProgram?
+    private let info: StageInfo?
+    private let sandbox: IsolationRequest.Sandbox
     private let control: SharedBlock
+    private let head: OpaquePointer
     let buffers: SharedBlock
     let bufferCount: Int
     private let calls: UnsafeMutablePointer<UInt32>
@@ -84,22 +91,54 @@ final class StageLink: @unchecked Sendable {
 
     /// Makes the memory; nothing runs yet.
     ///
+    /// - Parameter type: The stage that the process will run.
     /// - Throws: ``FrameHostError`` `.exhausted`.
-    init(
-        bufferBytes: Int, bufferCount: Int, hear: @escaping @Sendable (JSONNode) -> Void,
+    convenience init(
+        _ format: VideoFormat, bufferCount: Int, of type: StageType, _ sandbox: IsolationRequest.Sandbox,
+        hear: @escaping @Sendable (JSONNode) -> Void,
         changed: @escaping @Sendable (StageLink) -> Void
+    ) throws {
+        let layout = BufferLayout(format)
+        try self.init(
+            type.program, type.info, sandbox, bufferBytes: layout.byteCount, bufferCount: bufferCount, hear: hear,
+            changed: changed)
+        fh_control_begin(
+            head, UInt32(bufferCount), UInt64(layout.byteCount), format.pixelFormat.rawValue, UInt32(format.width),
+            UInt32(format.height))
+        for (plane, offset) in layout.offsets.enumerated() {
+            fh_control_add_plane(
+                head,
+                fh_plane(
+                    offset: UInt64(offset), stride: UInt32(layout.strides[plane]),
+                    rows: UInt32(format.pixelFormat.rows(plane: plane, height: format.height)),
+                    row_bytes: UInt32(format.pixelFormat.rowBytes(plane: plane, width: format.width)), reserved: 0))
+        }
+    }
+
+    /// A link to a program that is only asked what it is.
+    ///
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    convenience init(_ program: StageProgram) throws {
+        try self.init(program, nil, .usual, bufferBytes: 0, bufferCount: 0, hear: { _ in }, changed: { _ in })
+    }
+
+    private init(
+        _ program: StageProgram?, _ info: StageInfo?, _ sandbox: IsolationRequest.Sandbox, bufferBytes: Int,
+        bufferCount: Int,
+        hear: @escaping @Sendable (JSONNode) -> Void, changed: @escaping @Sendable (StageLink) -> Void
     ) throws {
         control = try SharedBlock("framehost control", byteCount: Int(fh_control_bytes))
         buffers = try SharedBlock("framehost frames", byteCount: max(bufferBytes * bufferCount, 1))
-        self.bufferCount = bufferCount
+        (self.program, self.info, self.sandbox, self.bufferCount) = (program, info, sandbox, bufferCount)
         (self.hear, self.changed) = (hear, changed)
-        let head = OpaquePointer(control.base)
-        fh_control_begin(head, UInt32(bufferCount), UInt64(bufferBytes))
+        head = OpaquePointer(control.base)
         (calls, replies) = (fh_calls(head, 0), fh_replies(head, 0))
         (asked, answered) = (fh_call_of(head, 0), fh_reply_of(head, 0))
         callText = fh_call_text(head, 0)
         replyText = fh_reply_text(head, 0)
     }
+
+    static var version: Int { Int(FH_LINK_VERSION) }
 
     deinit {
         for file in [process, socket, output] where file >= 0 { Glibc.close(file) }
@@ -121,6 +160,8 @@ final class StageLink: @unchecked Sendable {
 
     private func become(_ state: State) {
         condition.locked {
+            // A program that has told what it is may end: its answer stands.
+            if case .described = stateNow { return }
             stateNow = state
             condition.broadcast()
         }
@@ -231,6 +272,7 @@ final class StageLink: @unchecked Sendable {
         guard given.allSatisfy({ $0 >= 0 }), voice >= 0 else { return fall(errno, "fcntl") }
         let code = spawn(given, voice)
         guard code == 0 else { return fall(code, "posix_spawn") }
+        fh_control_set_starts(head, make["starts"]?.asBool == true ? 1 : 0)
         process = fh_process(pid)
         guard process >= 0 else { return end("its process cannot be watched: \(String(cString: strerror(errno)))") }
         _ = fcntl(process, F_SETFD, FD_CLOEXEC)
@@ -248,26 +290,13 @@ final class StageLink: @unchecked Sendable {
             posix_spawn_file_actions_adddup2(&actions, file, Int32(number))
         }
         Descriptors.close(from: Int32(FH_LINK_BUFFERS) + 1, in: &actions)
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var signals = sigset_t()
-        sigfillset(&signals)
-        posix_spawnattr_setsigdefault(&attributes, &signals)
-        sigemptyset(&signals)
-        posix_spawnattr_setsigmask(&attributes, &signals)
-        // In a group of its own, ctrl-C reaches the host alone.
-        posix_spawnattr_setpgroup(&attributes, 0)
-        posix_spawnattr_setflags(
-            &attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
-        let arguments = ["framehost", "stage-child", String(getpid())]
-        let words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-        var variables = CommandLine.environment.filter { !$0.hasPrefix("SWIFT_BACKTRACE=") }
+        // A program is started by framehost too, which ties it to this process first.
+        let arguments =
+            ["stage-child", String(getpid()), sandbox.rawValue] + (program.map { ["--"] + $0.arguments } ?? [])
+        var variables = program?.environment ?? [:]
         // A backtrace takes seconds, in which a crashed process would seem to hang.
-        variables.append("SWIFT_BACKTRACE=enable=no")
-        let environment: [UnsafeMutablePointer<CChar>?] = variables.map { strdup($0) } + [nil]
-        defer { for text in words + environment { free(text) } }
-        return posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, words, environment)
+        variables["SWIFT_BACKTRACE"] = "enable=no"
+        return OwnProgram.spawn(arguments, variables: variables, &actions, pid: &pid)
     }
 
     private func fall(_ code: Int32, _ call: String) {
@@ -319,8 +348,13 @@ final class StageLink: @unchecked Sendable {
     }
 
     private func take(_ message: JSONNode) {
-        if let words = message["negotiated"] {
-            guard case .made = state, let demand = LinkWords.demand(words) else {
+        if let words = message["describe"] {
+            guard case .made = state else { return end("it told what it is twice") }
+            become(.described(words, version: message["version"]?.asInt ?? 0))
+        } else if let words = message["negotiated"] {
+            let asked =
+                if let program, let info { LinkWords.demand(of: info, program) } else { LinkWords.demand(words) }
+            guard case .made = state, let demand = asked else {
                 return end("it negotiated what cannot be")
             }
             let notes = (message["notes"]?.asArray ?? []).prefix(100).compactMap { note in
@@ -361,6 +395,8 @@ final class StageLink: @unchecked Sendable {
     }
 
     private func reap() {
+        // What it has started is of its group, whose number is its own until it is waited for.
+        kill(-pid, SIGKILL)
         var status: Int32 = 0
         let result = SystemCall.retrying { waitpid(pid, &status, WNOHANG) }
         guard result != 0 else { return }
@@ -380,18 +416,5 @@ final class StageLink: @unchecked Sendable {
         Self.close(&output)
         fh_wake(replies)
         become(.gone(Death(what: what, lastWords: words, refusal: refusal)))
-    }
-}
-
-extension CommandLine {
-    /// The variables of this process, `NAME=value` each.
-    fileprivate static var environment: [String] {
-        var variables: [String] = []
-        var entry = environ
-        while let text = entry.pointee {
-            variables.append(String(cString: text))
-            entry += 1
-        }
-        return variables
     }
 }

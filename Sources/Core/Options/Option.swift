@@ -130,6 +130,11 @@ public struct Option<Value: OptionValue>: Sendable, Decodable {
         }
     }
 
+    /// An option that no property declares.
+    init(_ value: Value, _ definition: OptionDefinition, check: @escaping @Sendable (Value) -> OptionFault?) {
+        (wrappedValue, self.definition, self.check) = (value, definition, check)
+    }
+
     /// Always throws: an option is never decoded alone. The host makes the defaults and sets the given values.
     public init(from decoder: any Decoder) throws {
         throw DecodingError.dataCorrupted(
@@ -161,7 +166,7 @@ struct OptionDefinition: Sendable {
 }
 
 /// An option without its type.
-protocol AnyOption {
+protocol AnyOption: Sendable {
     var definition: OptionDefinition { get }
     var currentJSON: JSONNode { get }
     var typeName: String { get }

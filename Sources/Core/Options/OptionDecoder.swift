@@ -17,17 +17,7 @@ struct OptionDecoder {
         for member in members { WrittenValues.note(member.value) }
         let owner: Owner = isChange ? .change : isService ? .service : .stage
         let read = try read(Options.self, from: members, base: base, owner)
-        guard read.found.isEmpty else {
-            throw FrameHostErrors(
-                read.found.map { found in
-                    FrameHostError(
-                        .invalidConfiguration,
-                        place: place(
-                            found.key + (found.fault.namedPlace?.path ?? ""),
-                            found.fault.namedPlace?.text ?? found.place),
-                        what: found.fault.what, remedy: found.fault.remedy, reason: found.reason, option: found.option)
-                })
-        }
+        guard read.found.isEmpty else { throw errors(read.found, place) }
         return read.options
     }
 
@@ -47,14 +37,32 @@ struct OptionDecoder {
     static func read<Options: StageOptions>(
         _ type: Options.Type, from members: [JSONNode.Member], base: Options, _ owner: Owner
     ) throws -> (options: Options, found: [Found]) {
-        let definitions = Dictionary(
-            uniqueKeysWithValues: Mirror(reflecting: base).children.compactMap { child -> (String, any AnyOption)? in
-                guard let option = child.value as? any AnyOption, let label = child.label else { return nil }
-                return (String(label.dropFirst()), option)
-            })
+        let definitions = Dictionary(uniqueKeysWithValues: base.declared.map { ($0.name, $0.option) })
+        let (values, wrong, unfit) = set(members, of: definitions, owner)
+        var found = unfit
+        // Validated with the values that are right in themselves, so that one look shows the faults of both kinds.
+        let options = try Options(from: ValueDecoder(values: values))
+        for fault in Self.faults(of: options) {
+            let named = fault.options.lazy.compactMap { name in members.last { $0.key == name } }.first
+            // A value that is wrong in itself was left out here, so this fault says nothing about what the
+            // options need.
+            if let named, wrong.contains(named.key) { continue }
+            found.append(
+                Found(
+                    fault: fault, key: named?.key ?? "", place: named?.keyPlace ?? TextPlace(line: 0, column: 0),
+                    option: named?.key ?? fault.options.first))
+        }
+        return (options, found)
+    }
+
+    /// Sets each value that is right in itself, and finds what is wrong.
+    ///
+    /// - Returns: All options as they are then; the keys whose value is wrong in itself; the faults.
+    static func set(
+        _ members: [JSONNode.Member], of definitions: [String: any AnyOption], _ owner: Owner
+    ) -> (values: [String: any AnyOption], wrong: Set<String>, found: [Found]) {
         var found: [Found] = []
         var values = definitions
-        /// Keys whose value is wrong in itself.
         var wrong: Set<String> = []
         for member in members {
             guard let definition = definitions[member.key] else {
@@ -77,19 +85,20 @@ struct OptionDecoder {
             }
         }
         if owner != .change { found += missing(definitions, members) }
-        // Validated with the values that are right in themselves, so that one look shows the faults of both kinds.
-        let options = try Options(from: ValueDecoder(values: values))
-        for fault in Self.faults(of: options) {
-            let named = fault.options.lazy.compactMap { name in members.last { $0.key == name } }.first
-            // A value that is wrong in itself was left out here, so this fault says nothing about what the
-            // options need.
-            if let named, wrong.contains(named.key) { continue }
-            found.append(
-                Found(
-                    fault: fault, key: named?.key ?? "", place: named?.keyPlace ?? TextPlace(line: 0, column: 0),
-                    option: named?.key ?? fault.options.first))
-        }
-        return (options, found)
+        return (values, wrong, found)
+    }
+
+    /// The faults with their places.
+    static func errors(_ found: [Found], _ place: OptionPlace) -> FrameHostErrors {
+        FrameHostErrors(
+            found.map { found in
+                FrameHostError(
+                    .invalidConfiguration,
+                    place: place(
+                        found.key + (found.fault.namedPlace?.path ?? ""),
+                        found.fault.namedPlace?.text ?? found.place),
+                    what: found.fault.what, remedy: found.fault.remedy, reason: found.reason, option: found.option)
+            })
     }
 
     /// Options that must be written and are not.

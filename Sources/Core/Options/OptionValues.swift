@@ -103,14 +103,7 @@ public protocol OptionChoice: OptionValue, CaseIterable, RawRepresentable where 
 
 extension OptionChoice {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Self {
-        let words = allCases.map(\.rawValue)
-        guard let word = node.asString else { throw .wrongType(node, quotedList(words, "or")) }
-        guard let value = Self(rawValue: word) else {
-            throw OptionFault(
-                "'\(word)' must be one of \(quotedList(words, "or"))",
-                remedy: Suggestion.nearest(to: word, in: words).map { "Did you mean '\($0)'?" } ?? "")
-        }
-        return value
+        Self(rawValue: try chosenWord(node, of: allCases.map(\.rawValue)))!
     }
     public var optionJSON: JSONNode { JSONNode(.string(rawValue)) }
     public static var optionTypeName: String { allCases.map { "\"\($0.rawValue)\"" }.joined(separator: ", ") }
@@ -120,6 +113,17 @@ extension OptionChoice {
 }
 
 extension PixelFormat: OptionChoice {}
+
+/// The one of `words` that `node` is.
+func chosenWord(_ node: JSONNode, of words: [String]) throws(OptionFault) -> String {
+    guard let word = node.asString else { throw .wrongType(node, quotedList(words, "or")) }
+    guard words.contains(word) else {
+        throw OptionFault(
+            "'\(word)' must be one of \(quotedList(words, "or"))",
+            remedy: Suggestion.nearest(to: word, in: words).map { "Did you mean '\($0)'?" } ?? "")
+    }
+    return word
+}
 
 /// A size in pixels, written `"1280x720"`.
 public struct PictureSize: OptionValue, Hashable, CustomStringConvertible {

@@ -78,28 +78,37 @@ public struct OptionField: Sendable {
 
 extension StageOptions {
     /// All options in the order of declaration.
-    static var fields: [OptionField] {
-        Mirror(reflecting: Self()).children.compactMap { child in
+    static var fields: [OptionField] { Self().declared.map { OptionField($0.name, $0.option) } }
+
+    /// The options with their present values, in the order of declaration.
+    var declared: [(name: String, option: any AnyOption)] {
+        Mirror(reflecting: self).children.compactMap { child in
             guard let option = child.value as? any AnyOption, let label = child.label else { return nil }
-            let definition = option.definition
-            var members = option.schema.asObject ?? []
-            func add(_ key: String, _ value: JSONNode) { members.append(JSONNode.Member(key: key, value: value)) }
-            let unit = definition.unit.isEmpty ? "" : " (\(definition.unit))"
-            add("description", JSONNode(.string(definition.help + unit)))
-            if let minimum = definition.minimum, option.schema["type"] != nil { add("minimum", minimum) }
-            if let maximum = definition.maximum, option.schema["type"] != nil { add("maximum", maximum) }
-            if let count = definition.count {
-                add("minItems", .number(count.lowerBound))
-                add("maxItems", .number(count.upperBound))
-            }
-            // Null stands for a value that is absent, and what must be written has no default.
-            let usual = definition.isRequired ? JSONNode.null : option.currentJSON
-            if usual.value != .null { add("default", usual) }
-            return OptionField(
-                name: String(label.dropFirst()), typeName: option.typeName, help: definition.help,
-                unit: definition.unit,
-                isLive: definition.live, defaultValue: usual, minimum: definition.minimum, maximum: definition.maximum,
-                schema: JSONNode(.object(members)), members: option.members, isRequired: definition.isRequired)
+            return (String(label.dropFirst()), option)
         }
+    }
+}
+
+extension OptionField {
+    /// Describes an option with its default.
+    init(_ name: String, _ option: any AnyOption) {
+        let definition = option.definition
+        var members = option.schema.asObject ?? []
+        func add(_ key: String, _ value: JSONNode) { members.append(JSONNode.Member(key: key, value: value)) }
+        let unit = definition.unit.isEmpty ? "" : " (\(definition.unit))"
+        add("description", JSONNode(.string(definition.help + unit)))
+        if let minimum = definition.minimum, option.schema["type"] != nil { add("minimum", minimum) }
+        if let maximum = definition.maximum, option.schema["type"] != nil { add("maximum", maximum) }
+        if let count = definition.count {
+            add("minItems", .number(count.lowerBound))
+            add("maxItems", .number(count.upperBound))
+        }
+        // Null stands for a value that is absent, and what must be written has no default.
+        let usual = definition.isRequired ? JSONNode.null : option.currentJSON
+        if usual.value != .null { add("default", usual) }
+        self.init(
+            name: name, typeName: option.typeName, help: definition.help, unit: definition.unit,
+            isLive: definition.live, defaultValue: usual, minimum: definition.minimum, maximum: definition.maximum,
+            schema: JSONNode(.object(members)), members: option.members, isRequired: definition.isRequired)
     }
 }

@@ -69,7 +69,7 @@ struct FormatNegotiation {
         do {
             let instance = try CrashNote.during("\(stage.id) (\(stage.type.info.id))", "being made") {
                 let place: OptionPlace = { stage.place(file: request.file, of: $0, at: $1) }
-                guard let isolation = stage.isolation else {
+                guard let isolation = stage.isolation ?? stage.type.program.map({ _ in IsolationRequest() }) else {
                     return try stage.type.make(options ?? stage.options, place, context)
                 }
                 return try stage.type.makeIsolated(isolation, options ?? stage.options, place, context)

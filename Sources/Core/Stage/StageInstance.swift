@@ -57,21 +57,7 @@ final class StageInstance: @unchecked Sendable {
         multiFilter = stage as? any MultiFilter
         multiTransform = stage as? any MultiTransform
         set = { members, place in
-            let fields = S.Options.fields
-            let frozen = members.filter { member in fields.contains { $0.name == member.key && !$0.isLive } }
-            guard frozen.isEmpty else {
-                let live = fields.filter(\.isLive).map(\.name)
-                throw FrameHostErrors(
-                    frozen.map {
-                        FrameHostError(
-                            .invalidConfiguration, place: place($0.key, $0.keyPlace),
-                            what: "cannot change while the chain runs",
-                            remedy: live.isEmpty
-                                ? "Set it in the chain file, then reload or restart the chain."
-                                : "Set it in the chain file, then reload or restart the chain. Only \(quotedList(live, "and")) can change while it runs."
-                        )
-                    })
-            }
+            try Self.checkLive(members, S.Options.fields, place)
             let before = stage.options
             stage.options = try OptionDecoder.decode(
                 S.Options.self, from: members, base: before, isChange: true, place: place)
@@ -82,6 +68,23 @@ final class StageInstance: @unchecked Sendable {
                 throw error
             }
         }
+    }
+
+    /// - Throws: ``FrameHostErrors`` where a member is an option that is not live.
+    static func checkLive(_ members: [JSONNode.Member], _ fields: [OptionField], _ place: OptionPlace) throws {
+        let frozen = members.filter { member in fields.contains { $0.name == member.key && !$0.isLive } }
+        guard !frozen.isEmpty else { return }
+        let live = fields.filter(\.isLive).map(\.name)
+        throw FrameHostErrors(
+            frozen.map {
+                FrameHostError(
+                    .invalidConfiguration, place: place($0.key, $0.keyPlace),
+                    what: "cannot change while the chain runs",
+                    remedy: live.isEmpty
+                        ? "Set it in the chain file, then reload or restart the chain."
+                        : "Set it in the chain file, then reload or restart the chain. Only \(quotedList(live, "and")) can change while it runs."
+                )
+            })
     }
 
     /// An isolated stage: `info` is that of the type that its process runs, `stage` is what stands in for it here.

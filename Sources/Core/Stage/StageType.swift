@@ -8,6 +8,8 @@ public final class StageType: Sendable {
     public let kind: StageKind
     /// Its options, in the order of declaration.
     public let options: [OptionField]
+    /// Of a stage in another language: the program that it is.
+    public let program: StageProgram?
     let make:
         @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace, _ context: StageContext) throws -> StageInstance
     /// [control thread] Makes what stands in for the stage, which runs in a process of its own.
@@ -18,10 +20,15 @@ public final class StageType: Sendable {
     ) throws -> StageInstance {
         try check(members, place)
         let filter = IsolatedFilter(self, request, members, context)
-        return StageInstance(standIn: filter, for: self, context) { try filter.set($0, $1) }
+        return StageInstance(standIn: filter, for: self, context) { [checkChange] members, place in
+            try checkChange(members, place)
+            try filter.set(members, place)
+        }
     }
 
     let check: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
+    /// [stage thread] Checks live options of a stage whose process does not know which there are.
+    private let checkChange: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
     let findTopics: @Sendable () throws -> [StageTopic]
     let findTopic: @Sendable (_ name: String) throws -> StageTopic?
     /// [control thread] Finds the devices that the stage could use; nil for a stage type that uses none. Throws what
@@ -39,6 +46,8 @@ public final class StageType: Sendable {
                 .sink
             }
         self.kind = kind
+        program = nil
+        checkChange = { _, _ in }
         check = { members, place in _ = try OptionDecoder.decode(S.Options.self, from: members, place: place) }
         make = { members, place, context in
             let options = try OptionDecoder.decode(S.Options.self, from: members, place: place)
@@ -51,5 +60,21 @@ public final class StageType: Sendable {
         } else {
             devices = nil
         }
+    }
+
+    /// A filter that a program is.
+    init(
+        _ info: StageInfo, options: [OptionField], _ program: StageProgram,
+        check: @escaping @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void,
+        checkChange: @escaping @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
+    ) {
+        (self.info, kind, self.options, self.program) = (info, .filter, options, program)
+        (self.check, self.checkChange) = (check, checkChange)
+        make = { _, _, _ in
+            throw FrameHostError(.broken, what: "a program runs in a process of its own, or not at all")
+        }
+        findTopics = { [] }
+        findTopic = { _ in nil }
+        devices = nil
     }
 }

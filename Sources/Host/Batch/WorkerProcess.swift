@@ -90,22 +90,8 @@ final class WorkerProcess {
         posix_spawn_file_actions_adddup2(&actions, socket, Self.lineNumber)
         if lock >= 0 { posix_spawn_file_actions_adddup2(&actions, lock, Self.lineNumber + 1) }
         Descriptors.close(from: Self.lineNumber + (lock >= 0 ? 2 : 1), in: &actions)
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var signals = sigset_t()
-        sigfillset(&signals)
-        posix_spawnattr_setsigdefault(&attributes, &signals)
-        sigemptyset(&signals)
-        posix_spawnattr_setsigmask(&attributes, &signals)
-        posix_spawnattr_setpgroup(&attributes, 0)
-        posix_spawnattr_setflags(
-            &attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
-        let environment = Self.environment(variables)
-        let words: [UnsafeMutablePointer<CChar>?] = (["framehost"] + arguments).map { strdup($0) } + [nil]
-        defer { for text in environment + words { free(text) } }
         var pid = pid_t()
-        let result = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, words, environment)
+        let result = OwnProgram.spawn(arguments, variables: Dictionary(variables) { $1 }, &actions, pid: &pid)
         for file in [ends[1], pipes[1], socket, said, lock, written] where file >= 0 { close(file) }
         guard result == 0 else {
             close(ends[0])
@@ -115,21 +101,6 @@ final class WorkerProcess {
         self.pid = pid
         (line, log) = (ends[0], pipes[0])
         for file in [line, log] { _ = fcntl(file, F_SETFL, O_NONBLOCK) }
-    }
-
-    /// This process's environment with these variables, each to be freed.
-    private static func environment(_ variables: [(String, String)]) -> [UnsafeMutablePointer<CChar>?] {
-        let names = Set(variables.map(\.0))
-        var environment: [UnsafeMutablePointer<CChar>?] = []
-        var entry = environ
-        while let text = entry.pointee {
-            let name = String(cString: text).prefix { $0 != "=" }
-            if !names.contains(String(name)) { environment.append(strdup(text)) }
-            entry += 1
-        }
-        environment += variables.map { strdup("\($0.0)=\($0.1)") }
-        environment.append(nil)
-        return environment
     }
 
     /// The worker's descriptor of the connection.

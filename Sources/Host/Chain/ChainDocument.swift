@@ -125,10 +125,13 @@ final class ChainDocument: @unchecked Sendable {
     ///   - file: The file that the text comes from, for the places of faults.
     ///   - plugins: Used in place of the present registry.
     ///   - isChange: False before the chain runs.
+    ///   - isOwnFile: Whether the text is that of the chain file on disk.
     func request(
-        _ root: JSONNode, file: String? = nil, plugins: PluginRegistry? = nil, isChange: Bool = true
+        _ root: JSONNode, file: String? = nil, plugins: PluginRegistry? = nil, isChange: Bool = true,
+        isOwnFile: Bool = false
     ) throws -> ChainRequest {
         try checkServices(root, file: file)
+        if isChange, !isOwnFile { try checkPrograms(root, file: file) }
         var reader = ChainFile(name: file ?? path, registry: plugins ?? registry, isChange: isChange)
         // A setting for a detached stage is ignored. One for a stage that never existed is a fault.
         let ids = Self.ids(root)
@@ -147,16 +150,6 @@ final class ChainDocument: @unchecked Sendable {
         }
     }
 
-    /// Checks that the services stay as they were at the start: whoever asks for a change may be a client of one.
-    private func checkServices(_ root: JSONNode, file: String?) throws {
-        for key in ChainFile.services.keys.sorted() where root[key]?.withoutPlaces != present[key]?.withoutPlaces {
-            throw FrameHostError(
-                .invalidConfiguration,
-                place: FaultPlace(file: file ?? path, position: root[key]?.place ?? root.place, path: key),
-                what: "cannot change while the chain runs", remedy: "Leave it unchanged, or restart the chain.")
-        }
-    }
-
     /// [any thread] Reads the chain file again and changes the chain to it, all or nothing.
     ///
     /// - Parameter check: Called on the desk's thread before anything is read; what it throws is the answer.
@@ -166,7 +159,7 @@ final class ChainDocument: @unchecked Sendable {
             try check()
             let root = try read(nil)
             next = root
-            return try request(root)
+            return try request(root, isOwnFile: true)
         } committed: { [self] in
             if let next { commit(next) }
         } reply: {
@@ -381,7 +374,7 @@ final class ChainDocument: @unchecked Sendable {
         var next = stage.withoutPlaces.restoringAddresses(of: list[index]).setting("id", .string(id))
         // What a join says of its inputs holds for another join, and for nothing else.
         let use = next["use"]?.asString ?? list[index]["use"]?.asString ?? ""
-        let isJoin = (try? registry.stage(use))?.kind == .join
+        let isJoin = (try? registry.stage(use, folder: ChainFile.folder(of: path)))?.kind == .join
         for key in ChainKeys.stage.names where next[key] == nil && key != "note" && (isJoin || key != "join") {
             if let kept = list[index][key] { next = next.setting(key, kept) }
         }
@@ -400,7 +393,8 @@ final class ChainDocument: @unchecked Sendable {
         let ids = stages.enumerated().map { ChainFile.id(of: $1, $0) }
         return try stages.enumerated().map { index, stage in
             var stage = stage.setting("id", .string(ids[index]))
-            let type = try registry.stage(stage["use"]?.asString ?? "")
+            let use = stage["use"]?.asString ?? ""
+            let type = try registry.stage(use, folder: ChainFile.folder(of: path))
             if stage["from"] == nil, index > 0, type?.kind != .source {
                 stage = stage.setting("from", .string(ids[index - 1]))
             }

@@ -22,6 +22,8 @@ struct ChainFile: ChainPartReader {
     /// the change, which knows which stages stay. A plan of the file alone would find that a recorder's file is in
     /// use, by the recorder that runs.
     private let isChange: Bool
+    /// Of the chain file.
+    private var folder = "."
     var faults: [FrameHostError] = []
     /// Options whose text names a variable that the environment does not have, by index of the stage. Their values are
     /// not checked any further.
@@ -90,6 +92,7 @@ struct ChainFile: ChainPartReader {
             fault(root, "", "expected an object, found \(root.kindName)", Self.beginning)
             throw FrameHostErrors(faults)
         }
+        self.folder = folder
         var request = ChainRequest(file: name, folder: folder, stages: [])
         read(root, "", as: ChainKeys.chain, into: &request, further: Self.services.keys.sorted())
         request.ownPlaces["spare"] = root["spare"]?.place
@@ -293,7 +296,9 @@ struct ChainFile: ChainPartReader {
     }
 
     static func id(of node: JSONNode, _ index: Int) -> String {
-        node["id"]?.asString ?? node["use"]?.asString ?? "stage\(index)"
+        if let id = node["id"]?.asString { return id }
+        guard let use = node["use"]?.asString else { return "stage\(index)" }
+        return ProgramStages.id(of: use) ?? use
     }
 
     static func isValidID(_ id: String) -> Bool {
@@ -374,7 +379,13 @@ struct ChainFile: ChainPartReader {
     }
 
     private mutating func readIsolation(_ node: JSONNode?, _ path: String, of type: StageType) -> IsolationRequest? {
-        guard let node, node.asBool != false else { return nil }
+        guard let node else { return nil }
+        guard node.asBool != false else {
+            if type.program != nil {
+                fault(node, path, "'\(type.info.id)' always has a process of its own", "Leave 'isolate' out.")
+            }
+            return nil
+        }
         var isolation = IsolationRequest()
         if node.asBool == nil { read(node, path, as: ChainKeys.isolation, into: &isolation) }
         isolation.plugin = registry.path(of: type.info.id) ?? ""
@@ -402,7 +413,7 @@ struct ChainFile: ChainPartReader {
             return nil
         }
         do {
-            if let found = try registry.stage(plugin) {
+            if let found = try registry.stage(plugin, folder: folder) {
                 registry.warnOfRefused(plugin)
                 return found
             }

@@ -104,6 +104,7 @@ extension JoinMatch: @retroactive OptionChoice {}
 extension JoinEnd: @retroactive OptionChoice {}
 extension OnError: @retroactive OptionChoice {}
 extension IsolationRequest.OnDeath: @retroactive OptionChoice {}
+extension IsolationRequest.Sandbox: @retroactive OptionChoice {}
 
 /// An object of the chain file: its keys, in the order in which people read them.
 struct ChainObject<Object>: Sendable {
@@ -122,14 +123,13 @@ struct ChainObject<Object>: Sendable {
     /// JSON Schema of the object.
     ///
     /// - Parameters:
-    ///   - words: The words of keys whose words depend on the plugins.
+    ///   - values: What else is known of the values of keys that depend on the plugins.
     ///   - further: Further properties.
     func schema(
-        words: [String: [String]] = [:], further: [(key: String, value: JSONNode)] = []
+        values: [String: JSONNode] = [:], further: [(key: String, value: JSONNode)] = []
     ) -> [(key: String, value: JSONNode)] {
         let properties = keys.map { key in
-            let known = words[key.name].map { [("enum", JSONNode.array($0.map { .string($0) }))] } ?? []
-            return (key: key.name, value: JSONNode.object(key.schema + known))
+            (key: key.name, value: JSONNode.object(key.schema + (values[key.name]?.pairs ?? [])))
         }
         let required = keys.filter { $0.example != nil }.map { JSONNode.string($0.name) }
         let needs = keys.compactMap { key in key.needs.map { (key: key.name, value: JSONNode.array([.string($0)])) } }

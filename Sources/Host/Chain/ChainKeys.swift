@@ -52,12 +52,15 @@ enum ChainKeys {
         title: "A stage", help: "A stage and its options.", example: "{ \"use\": \"…\" }", isOpen: true,
         keys: [
             ChainKey(
-                "use", help: "The stage type.", ["type": "string"], example: "\"test-source\"",
+                "use",
+                help:
+                    "The stage type, or a program that is a filter: `python:blur.py`, `program:invert`, each by its path from the chain file's folder.",
+                ["type": "string"], example: "\"test-source\"",
                 strangers: ["type", "plugin"]),
             ChainKey(
                 "id",
                 help:
-                    "Its name in this chain: 1 to 64 letters (a to z, A to Z), digits, '-' or '_'. Default: the value of 'use'.",
+                    "Its name in this chain: 1 to 64 letters (a to z, A to Z), digits, '-' or '_'. Default: the value of 'use'; for a program, its file's name without the ending.",
                 ["type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"]),
             ChainKey(
                 "from",
@@ -100,6 +103,12 @@ enum ChainKeys {
                     "What becomes of a frame while there is no process. Default: \"pass\", but \"cover\" for a stage that hides something.",
                 ChainValue<IsolationRequest.OnDeath>()
             ) { $0.onDeath = $1 },
+            ChainKey(
+                "sandbox",
+                help:
+                    "What the process may not do: \"default\" forbids the network, \"none\" only new rights and core files.",
+                ChainValue(default: IsolationRequest().sandbox)
+            ) { $0.sandbox = $1 },
             ChainKey(
                 "deadlineMs",
                 help:

@@ -36,12 +36,11 @@ struct ChainSchema {
                 "then": ["$ref": .string("#/$defs/\(stage.info.id)")],
             ]
         }
+        let ids = JSONNode.array(stages.map { .string($0.info.id) })
+        // The options of a program are known only to the program.
+        let use: JSONNode = ["anyOf": [["enum": ids], ["pattern": .string(ProgramStages.pattern)]]]
         return [
-            (
-                "stage",
-                .object(
-                    ChainKeys.stage.schema(words: ["use": stages.map(\.info.id)]) + [("allOf", .array(types))])
-            ),
+            ("stage", .object(ChainKeys.stage.schema(values: ["use": use]) + [("allOf", .array(types))])),
             ("rule", RuleSchema(stages: stages).rule), ("command", RuleSchema.command),
             // The value of a text with ${NAME} is known only when the chain is read.
             ("environment", ["type": "string", "pattern": "\\$\\{"]),

@@ -10,7 +10,10 @@ struct RuleSchema {
     init(stages: [StageType]) { events = ChainEvents.all.map(\.event) + stages.flatMap(\.info.events) }
 
     var rule: JSONNode {
-        .object(ChainKeys.rule.schema(words: ["event": names]) + [("allOf", .array(names.map(members)))])
+        .object(
+            ChainKeys.rule.schema(values: ["event": ["enum": .array(names.map { .string($0) })]]) + [
+                ("allOf", .array(names.map(members)))
+            ])
     }
 
     private var names: [String] {

@@ -7,10 +7,11 @@ import Glibc
 struct NewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "new",
-        abstract: "Writes a one-stage package that builds, passes its tests and runs as it is.",
+        abstract: "Writes a stage that builds, passes its test and runs as it is.",
         discussion: """
             The package is a folder NAME in the current folder, which can be anywhere. It is built against the sources of Core that belong to \
-            this program: `framehost --core-path` prints their folder. docs/writing-a-plugin.md explains the parts of the package.
+            this program: `framehost --core-path` prints their folder. docs/writing-a-plugin.md explains the parts of the package. \
+            With --language it is a filter in Python (docs/python.md) or C (docs/stage-protocol.md).
             """)
 
     @Argument(help: "source, filter, transform, join or sink.")
@@ -25,6 +26,9 @@ struct NewCommand: ParsableCommand {
             valueName: "name"))
     var option: String?
 
+    @ArgumentParser.Option(help: "swift, or for a filter: python, c.")
+    var language = ProgramTemplate.Language.swift
+
     @ArgumentParser.Option(
         help: ArgumentHelp(
             "Core's folder. Default: the one that --core-path prints.", valueName: "dir"))
@@ -32,7 +36,7 @@ struct NewCommand: ParsableCommand {
 
     func run() throws {
         do {
-            let template = try PluginTemplate(kind, id: name, option: option, core: try corePath())
+            let (files, nextSteps) = try template()
             try checkIDIsFree()
             guard mkdir(name, 0o755) == 0 else {
                 let code = errno
@@ -45,7 +49,7 @@ struct NewCommand: ParsableCommand {
                         ? "Choose another name, or move it away. Nothing was written."
                         : "Change to a folder that you may write to and that has room, and run the command again.")
             }
-            for (path, text) in template.files {
+            for (path, text) in files {
                 try makeFolders(of: "\(name)/\(path)")
                 if let why = Terminal.writeFile("\(name)/\(path)", text) {
                     throw FrameHostError(
@@ -53,10 +57,24 @@ struct NewCommand: ParsableCommand {
                         remedy: "Correct this cause, remove the folder '\(name)', and run the command again.")
                 }
             }
-            Terminal.say(template.nextSteps)
+            Terminal.say(nextSteps)
         } catch {
             throw report(error)
         }
+    }
+
+    private func template() throws -> (files: [(path: String, text: String)], nextSteps: String) {
+        guard language != .swift else {
+            let template = try PluginTemplate(kind, id: name, option: option, core: try corePath())
+            return (template.files, template.nextSteps)
+        }
+        guard option == nil else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "--option", what: "is for filters in Swift",
+                remedy: "Leave it out: the option is a line of the file.")
+        }
+        let template = try ProgramTemplate(language, kind, id: name, core: try corePath())
+        return (try template.files(), template.nextSteps)
     }
 
     /// Two plugins with the same id cannot be used together.
@@ -99,3 +117,4 @@ struct NewCommand: ParsableCommand {
 }
 
 extension StageKind: @retroactive ExpressibleByArgument {}
+extension ProgramTemplate.Language: ExpressibleByArgument {}

@@ -17,8 +17,24 @@ struct PluginTemplate {
     /// - Throws: ``FrameHostError`` for a name that is not a valid id, or whose type would hide another, and for a name of
     ///   an option that cannot be one.
     init(_ kind: StageKind, id: String, option: String? = nil, core: String) throws {
-        let words = id.split(separator: "-", omittingEmptySubsequences: false)
-        let isKebab = words.allSatisfy { word in
+        try Self.checkID(id)
+        self.id = id
+        self.kind = kind
+        self.core = core
+        stage = Self.stage(of: kind)
+        self.option = try option.map { try Self.checked($0, of: kind) } ?? stage.option
+        type = id.split(separator: "-").map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
+        guard !TakenTypeNames.ofCore.contains(type), !TakenTypeNames.ofSwift.contains(type) else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "'\(id)'",
+                what: "the Swift type of the stage would have the name \(type), which FrameCore or Swift uses already",
+                remedy: "Choose another id, such as my-\(id).")
+        }
+    }
+
+    /// - Throws: ``FrameHostError`` for a name that is not a valid id.
+    static func checkID(_ id: String) throws {
+        let isKebab = id.split(separator: "-", omittingEmptySubsequences: false).allSatisfy { word in
             !word.isEmpty && word.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) }
         }
         guard isKebab, id.utf8.first.map({ (97...122).contains($0) }) ?? false, id.utf8.count <= 40 else {
@@ -27,18 +43,6 @@ struct PluginTemplate {
                 what:
                     "must be an id in kebab-case: at most 40 lowercase letters, digits and single '-', with a letter first",
                 remedy: "Write for example night-mode.")
-        }
-        self.id = id
-        self.kind = kind
-        self.core = core
-        stage = Self.stage(of: kind)
-        self.option = try option.map { try Self.checked($0, of: kind) } ?? stage.option
-        type = words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
-        guard !TakenTypeNames.ofCore.contains(type), !TakenTypeNames.ofSwift.contains(type) else {
-            throw FrameHostError(
-                .invalidConfiguration, place: "'\(id)'",
-                what: "the Swift type of the stage would have the name \(type), which FrameCore or Swift uses already",
-                remedy: "Choose another id, such as my-\(id).")
         }
     }
 

@@ -18,13 +18,14 @@ enum TakenTypeNames {
         MotionFormat MotionSample MultiFilter MultiSink MultiTransform MutablePlane NamedThread NoOptions NoThread
         OnError Option
         OptionChoice OptionFault OptionFaults OptionField OptionObject OptionPlace OptionValue Orientation
-        OrientationWatch Output OutputWriter Paint PassedTags PictureEncoder PictureEncoderType PictureForm PictureInbox
+        OrientationWatch Output OutputWriter OwnProgram Paint PassedTags PictureEncoder PictureEncoderType PictureForm
+        PictureInbox
         PicturePoint PictureSize PipeEnds PixelFormat Plane PlaneUnit PluginEntry PluginExports PolygonScan PoolSpare
         Processors Quaternion RGBColor Rational RecordingForm RecordingMark RecordingMoment ResetScope Rule RuleBook
         RuleCommand RuleCondition RunControl RunFiles Sample Service ServiceInfo ServiceRequest ServiceThread
         ServiceType Sink SinkVerdict Source SourceProgress Stage StageChild StageContext StageDemand StageDevice
-        StageDriver StageInfo StageKind StageOptions StagePicture StageRequest StageTopic StageType StageUnit StandardOutput
-        StandardStream StopSignal Suggestion SystemCall TextPlace ThreadRoom TimeBase TimelinePart Transfer Transform
+        StageDriver StageInfo StageKind StageOptions StagePicture StageProgram StageRequest StageTopic StageType StageUnit
+        StandardOutput StandardStream StopSignal Suggestion SystemCall TextPlace ThreadRoom TimeBase TimelinePart Transfer Transform
         UnitInbox Verdict VideoFormat WaitableFlag WallTime WarmUp WriteWay
         """)
 

@@ -52,6 +52,7 @@ final class PluginRegistry: @unchecked Sendable {
     private var warned = Set<String>()
     private let gate: PluginGate
     private var loaded: [String: StageType] = [:]
+    private var programs = ProgramStages()
     /// The sums of the copies that ``loaded`` comes from, by path of the plugin.
     private let sums = Mutex<[String: UInt64]>([:])
     private var loadedServices: [String: ServiceType] = [:]
@@ -120,12 +121,15 @@ final class PluginRegistry: @unchecked Sendable {
             remedy: "Remove one of these files, or give one of the plugins another id.")
     }
 
-    /// The stage with this id, loading its plugin when first asked for; nil when no file has it.
+    /// The stage with this id, loading its plugin when first asked for, or the program that the id names; nil when no
+    /// file has it.
     ///
+    /// - Parameter folder: Of the chain file, from which the paths of programs go.
     /// - Throws: ``FrameHostError`` `.unusablePlugin`.
-    func stage(_ id: String) throws -> StageType? {
+    func stage(_ id: String, folder: String = ".") throws -> StageType? {
         Self.lock.lock()
         defer { Self.lock.unlock() }
+        if let program = try programs.stage(id, folder: folder, isWatched: loadsCopies) { return program }
         if let known = loaded[id] { return known }
         let claims = plugins.filter { $0.manifest.stages.contains { $0.id == id } }
         guard let plugin = claims.first else {
@@ -249,6 +253,9 @@ final class PluginRegistry: @unchecked Sendable {
         Self.lock.lock()
         defer { Self.lock.unlock() }
         let next = PluginRegistry(of: self)
+        if let file = programs.file(called: name) {
+            return (next, file, try next.programs.reload(file))
+        }
         guard let index = next.plugins.firstIndex(where: { $0.isCalled(name) }) else {
             return try (next, next.addingNew(name), nil)
         }
@@ -270,6 +277,7 @@ final class PluginRegistry: @unchecked Sendable {
     private init(of other: PluginRegistry) {
         (plugins, skipped, refused) = (other.plugins, other.skipped, other.refused)
         (asked, warned) = (other.asked, other.warned)
+        programs = other.programs
         (folders, gate, loaded, loadedServices) = (other.folders, other.gate, other.loaded, other.loadedServices)
         (loadsCopies, sharesCopies) = (true, other.sharesCopies)
         let known = other.sums.withLock { $0 }
@@ -277,7 +285,11 @@ final class PluginRegistry: @unchecked Sendable {
     }
 
     /// [any thread] The sum of the copy from which the plugin's stages come; nil where they come from the file itself.
-    func sumInUse(of path: String) -> UInt64? { sums.withLock { $0[path] } }
+    func sumInUse(of path: String) -> UInt64? {
+        Self.lock.lock()
+        defer { Self.lock.unlock() }
+        return programs.sum(of: path) ?? sums.withLock { $0[path] }
+    }
 
     /// Looks for a new plugin file and returns its path.
     private func addingNew(_ name: String) throws -> String {
