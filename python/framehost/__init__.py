@@ -20,7 +20,7 @@ from typing import Any, Callable, Optional, Sequence
 
 import numpy
 
-__all__ = ["DROP", "Event", "Command", "Filter", "Frame", "Member", "Format", "Refusal", "options", "option", "member", "command"]
+__all__ = ["DROP", "Event", "Command", "Filter", "Frame", "Member", "Format", "Refusal", "options", "option", "member", "command", "open", "Reader", "Error"]
 
 
 options = dataclasses.dataclass
@@ -194,3 +194,24 @@ class Filter:
         self._say({"event": "log", "level": level, "text": text, "details": {}})
 
     _say: Callable[[dict], None]
+
+
+def open(what: Any, *, latest: Optional[bool] = None, format: str = "bgra", at: Optional[str] = None,
+         timeout: Optional[float] = None) -> "Reader":
+    """The frames of an address (`rtsp://…`), a device (`/dev/video0`), a file, or a chain (a file or a dictionary).
+
+        with framehost.open("rtsp://camera/stream") as camera:
+            for frame in camera:
+                print(frame.number, frame.pixels.mean())
+
+    Args:
+        latest: Whether frames that come while you work are left out, so that the next one is never old. Otherwise frames wait for
+            you. Default: true, but false where no source is live.
+        format: The pixel format of the arrays.
+        at: Of a chain: the stage whose pictures you want. Default: its last stage, which must not be a sink then.
+        timeout: Seconds to wait for a frame. Default: for ever.
+    """
+    return Reader(what, latest=latest, format=format, at=at, timeout=timeout)
+
+
+from framehost._open import Error, Reader  # noqa: E402  The types above are theirs too.
