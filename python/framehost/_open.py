@@ -108,7 +108,6 @@ class Reader:
         self._latest = latest
         self._connection: Optional[socket.socket] = None
         self._planes: List[List[numpy.ndarray]] = []
-        self._memory: Optional[mmap.mmap] = None
         self._place = tempfile.TemporaryDirectory(prefix="framehost-")
         self._start(chain, folder, at, format, latest)
 
@@ -180,7 +179,8 @@ class Reader:
                 if self._latest:
                     self._give_back([each["slot"] for each in self._waiting])
                     self._waiting = []
-                self._waiting.append(words)
+                # Those of the process that has sent it: another one has memory of its own.
+                self._waiting.append({**words, "planes": self._planes[words["slot"]]})
                 self._condition.notify_all()
 
     def _remove_file(self) -> None:
@@ -200,9 +200,9 @@ class Reader:
         words = json.loads(data)
         if not files:
             return words
-        self._memory = mmap.mmap(files[0], words["bytes"] * words["slots"])
+        memory = mmap.mmap(files[0], words["bytes"] * words["slots"])
         os.close(files[0])
-        self._planes = [[numpy.ndarray(each["shape"], each["type"], self._memory, slot * words["bytes"] + each["offset"]) for each in words["planes"]]
+        self._planes = [[numpy.ndarray(each["shape"], each["type"], memory, slot * words["bytes"] + each["offset"]) for each in words["planes"]]
                         for slot in range(words["slots"])]
         self.format = Format(words["pixelFormat"], words["width"], words["height"], words["frameRate"])
         return self._receive(connection)
@@ -234,16 +234,15 @@ class Reader:
                 return self._end()
             words = self._waiting.pop(0)
             self._held = words["slot"]
-        frame = Frame()
-        frame.planes = self._planes[words["slot"]]
+            frame = Frame()
+            frame.planes = words["planes"]
         frame.pts, frame.duration, frame.captured_at, frame.number = words["pts"], words["duration"], words["capturedAt"], words["number"]
         frame.is_discontinuity, frame.is_substitute = words["isDiscontinuity"], words["isSubstitute"]
         return frame
 
     def _said(self) -> str:
         self._words.seek(0)
-        lines = self._words.read().decode(errors="replace").strip().splitlines()
-        return "\n".join(line for line in lines if "runs in a process of its own" not in line).replace(self._file, self._name)
+        return self._words.read().decode(errors="replace").strip().replace(self._file, self._name)
 
     def _end(self) -> None:
         if self._process is None:

@@ -29,6 +29,7 @@ class Tap(framehost.Filter):
 
     def start(self) -> None:
         self.memory, self.planes, self.bytes, self.free = None, [], 0, []
+        self.host, self.once = os.getppid(), threading.Lock()
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self.socket.connect(self.options.to)
@@ -47,8 +48,10 @@ class Tap(framehost.Filter):
 
     def end(self) -> None:
         """The reader has gone: so does the chain, which it has started."""
-        os.kill(os.getppid(), signal.SIGINT)
         self.free = []
+        # Once: a second signal would have the host end without its files. Not to whoever has adopted this process.
+        if self.once.acquire(blocking=False) and os.getppid() == self.host:
+            os.kill(self.host, signal.SIGINT)
 
     def make(self, frame: framehost.Frame) -> None:
         """Makes the memory for frames, and tells the reader of it."""

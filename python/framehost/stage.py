@@ -145,7 +145,11 @@ def fault(error: BaseException, file: str) -> dict:
     lines = traceback.format_exception(type(error), error, error.__traceback__)
     # Those of this file are not the author's.
     text = "".join(line for line in lines if f'"{__file__}"' not in line and "<frozen importlib" not in line).strip()
-    what = f"{own_place(error, file)}: {type(error).__name__}" + (f": {error}" if str(error) else "")
+    try:
+        said = str(error)
+    except Exception:
+        said = "(its text cannot be made)"
+    what = f"{own_place(error, file)}: {type(error).__name__}" + (f": {said}" if said else "")
     return {"faults": [{"what": what.replace("\n", " ")[:1000], "cause": text[-8000:]}]}
 
 
@@ -217,8 +221,11 @@ class Stage:
     def typed(options: Any, values: dict) -> Any:
         """The options with other values. The host has checked them; a whole number may stand for a float."""
         hints = typing.get_type_hints(type(options))
-        known = {key: float(value) if hints[key] in (float, Optional[float]) and value is not None else value
-                 for key, value in values.items()}
+        known = dict(values)
+        for key, value in values.items():
+            for kind in float, int:
+                if hints[key] in (kind, Optional[kind]) and value is not None:
+                    known[key] = kind(value)
         return dataclasses.replace(options, **known)
 
     def frame(self, index: int) -> Frame:

@@ -107,8 +107,12 @@ class OpenTests(unittest.TestCase):
     def children(self, pid):
         found = []
         for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children", encoding="utf-8") as file:
-                found += [int(each) for each in file.read().split()]
+            try:
+                with open(f"/proc/{pid}/task/{task}/children", encoding="utf-8") as file:
+                    found += [int(each) for each in file.read().split()]
+            except OSError:
+                # A thread that has ended since.
+                pass
         return found
 
     def test_commentsAreLeftOutAndTextsAreNot(self):

@@ -16,10 +16,10 @@ struct FrameFailures {
     private static let pause: Int64 = 10_000_000_000
 
     /// The stage has processed a frame.
-    mutating func isDone() { frames += 1 }
+    mutating func noteDone() { frames += 1 }
 
     /// A frame goes by the stage.
-    mutating func isLetBy() {
+    mutating func noteLetBy() {
         frames += 1
         letBy += 1
     }

@@ -78,6 +78,13 @@ final class IsolatedFilter: Filter {
                 what: "'pass' would let frames go on unchanged, which the options of '\(context.stageID)' forbid",
                 remedy: "Use \"cover\" or \"drop\".")
         }
+        if demand.mustNotBePassed, let file = demand.writesFiles.first {
+            throw FrameHostError(
+                .invalidConfiguration, place: "isolate",
+                what:
+                    "'\(context.stageID)' keeps what it hides in '\(file)', and a new process would read that file even if the present areas could not be written into it",
+                remedy: "Leave 'isolate' out, or the file.")
+        }
         asked = demand
         modifies = demand.access == .modify
         onDeath = request.onDeath ?? (demand.mustNotBePassed ? .cover : .pass)
@@ -151,7 +158,7 @@ final class IsolatedFilter: Filter {
             return letBy(&frame)
         case .reply(let reply):
             owesGap = false
-            failures.isDone()
+            failures.noteDone()
             if modifies, reply.verdict == FH_FORWARD.rawValue { frame.copyPixels(from: memory, layout) }
             return try take(reply, link, &frame)
         }
@@ -220,7 +227,7 @@ final class IsolatedFilter: Filter {
 
     /// While there is no process, or for a frame that it could not process.
     private func letBy(_ frame: inout Frame) -> Verdict {
-        failures.isLetBy()
+        failures.noteLetBy()
         switch onDeath {
         case .pass: return .forward
         case .drop:

@@ -117,6 +117,7 @@ private struct Reader {
 
     func option(_ words: JSONNode) throws -> (name: String, option: any AnyOption) {
         let name = try name(words, in: "an option")
+        guard name != "privacy" else { throw wrong("an option 'privacy' promises what a program cannot keep yet") }
         let place = "the option '\(name)'"
         let definition = OptionDefinition(
             help: try text(words, "help", in: place), unit: words["unit"]?.asString?.printable() ?? "",

@@ -53,7 +53,7 @@ extension StageChild {
         return false
     }
 
-    /// Ties this process to the host, and becomes the program that a stage in another language is.
+    /// [main thread] Ties this process to the host, and becomes the program that a stage in another language is.
     ///
     /// - Returns: The exit status, only if that fails.
     public static func become(_ arguments: [String], parent: Int32, sandbox: String) -> Int32 {
